@@ -1,0 +1,11 @@
+"""The algorithms. Every module of this folder is imported, and registers what it defines: one more file, one more algorithm."""
+
+import importlib
+import pkgutil
+
+from goatrl.algorithms.registry import Entry, entries, get, register
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["Entry", "entries", "get", "register"]

@@ -1,0 +1,50 @@
+"""GOAT and its variants: weight = uncertainty × exponential advantage × data selection."""
+
+from goatrl.algorithms.registry import register
+from goatrl.learn.update import Agent, weighted_regression
+from goatrl.learn.values import QEnsemble, VEnsemble
+from goatrl.learn.weights import RND, BestAdvantage, Chi2, ExpAdvantage, Uncertainty
+from goatrl.types import Settings
+
+ENSEMBLE = 5
+
+
+def selection(s: Settings) -> BestAdvantage:
+    return BestAdvantage(s.alpha_max, s.alpha_growth)
+
+
+@register("GOAT")
+def goat(s: Settings) -> Agent:
+    """Weighted imitation with ensemble advantage, data selection and uncertainty weight."""
+    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w), value=QEnsemble(ENSEMBLE))
+
+
+@register("GOAT(tau)")
+def goat_tau(s: Settings) -> Agent:
+    """GOAT whose critics are trained by expectile regression, τ < 0.5."""
+    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w_tau), value=QEnsemble(ENSEMBLE, s.tau))
+
+
+@register("GOAT(V)")
+def goat_v(s: Settings) -> Agent:
+    """GOAT with V(s, g) instead of Q(s, a, g)."""
+    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w), value=VEnsemble(ENSEMBLE))
+
+
+@register("GOAT(V+chi2)")
+def goat_v_chi2(s: Settings) -> Agent:
+    """GOAT with V(s, g) and the χ² weight max(A, 0)."""
+    return weighted_regression(s, Chi2(0.0), selection(s), Uncertainty(s.w), value=VEnsemble(ENSEMBLE))
+
+
+@register("GOAT(RND)")
+def goat_rnd(s: Settings) -> Agent:
+    """GOAT whose uncertainty is the error of random network distillation."""
+    return weighted_regression(s, ExpAdvantage(), selection(s), RND(s.w), value=QEnsemble(ENSEMBLE))
+
+
+@register("GOAT(released)")
+def goat_released(s: Settings) -> Agent:
+    """What the released code runs: no tanh in the uncertainty weight, 2A against the percentile of A, τ = 0.5."""
+    select = BestAdvantage(s.alpha_max, s.alpha_growth, scale=2.0)
+    return weighted_regression(s, ExpAdvantage(), select, Uncertainty(s.w, tanh=False), value=QEnsemble(ENSEMBLE, 0.5))

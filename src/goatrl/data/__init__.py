@@ -1,0 +1,5 @@
+"""What was seen: datasets made, imported, stored and loaded."""
+
+from goatrl.data.storage import load, save
+
+__all__ = ["load", "save"]

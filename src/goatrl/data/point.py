@@ -1,0 +1,64 @@
+"""The six PointReach datasets, made by the project itself: upper half circle, plus a few lower goals in the imbalanced ones."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from goatrl.tasks import point
+from goatrl.types import Episodes, make_episodes, unknown
+
+NOISE = 0.2
+RANDOM_ACTION = 0.3
+LOWER_GOALS = (2, 4, 7)  # of the ten lower goals, those that the imbalanced datasets show
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    repeats: int  # episodes for each upper goal
+    expert: bool
+    lower: bool
+
+
+RECIPES = {
+    "pointreach-expert-10": Recipe(1, expert=True, lower=False),
+    "pointreach-non-expert-10": Recipe(1, expert=False, lower=False),
+    "pointreach-non-expert-50": Recipe(5, expert=False, lower=False),
+    "pointreach-imbalanced-expert-10": Recipe(1, expert=True, lower=True),
+    "pointreach-imbalanced-non-expert-10": Recipe(1, expert=False, lower=True),
+    "pointreach-imbalanced-non-expert-50": Recipe(5, expert=False, lower=True),
+}
+
+
+def make(name: str, seed: int = 0) -> Episodes:
+    """A dataset by name, the same bytes for the same seed."""
+    if name not in RECIPES:
+        raise unknown("dataset", name, RECIPES)
+    recipe = RECIPES[name]
+    goals = np.repeat(point.half_circle(point.DATA_RADIUS), recipe.repeats, axis=0)
+    if recipe.lower:
+        goals = np.concatenate([goals, point.half_circle(point.DATA_RADIUS, lower=True)[list(LOWER_GOALS)]])
+    generator = np.random.default_rng([seed, sorted(RECIPES).index(name)])
+    bound = point.DATA_RADIUS + point.MARGIN
+    position = np.zeros_like(goals)
+    positions, actions = [position], []
+    for _ in range(point.HORIZON):
+        action = behaviour(position, goals, generator, recipe.expert)
+        position = np.clip(position + action, -bound, bound)
+        actions.append(action)
+        positions.append(position)
+    observations = np.stack(positions, axis=1)
+    return make_episodes(observations, observations, np.stack(actions, axis=1), goals)
+
+
+def behaviour(position: np.ndarray, goals: np.ndarray, generator: np.random.Generator, expert: bool) -> np.ndarray:
+    """The expert walks clip(g − s, −1, 1); the non-expert walks straight at the goal, with Gaussian noise and random actions."""
+    towards = goals - position
+    if expert:
+        return np.clip(towards, -1.0, 1.0)
+    distance = np.linalg.norm(towards, axis=-1, keepdims=True)
+    straight = towards / np.maximum(distance, 1.0)
+    noisy = np.clip(straight + generator.normal(0.0, NOISE, towards.shape), -1.0, 1.0)
+    random = generator.uniform(-1.0, 1.0, towards.shape)
+    return np.where(generator.uniform(size=(len(goals), 1)) < RANDOM_ACTION, random, noisy)

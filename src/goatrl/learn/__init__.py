@@ -1,0 +1,1 @@
+"""How to learn: small pure functions and the parts that algorithms are composed of."""

@@ -1,0 +1,68 @@
+"""Inputs to zero mean and unit spread, clipped. Statistics are taken once from the dataset."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from goatrl.types import Batch, Episodes, Spec, pytree
+
+CLIP = 10.0
+FLOOR = 1e-4  # smallest standard deviation, so that a constant input stays finite
+
+
+@pytree
+class Normalizer:
+    observation_mean: jax.Array
+    observation_std: jax.Array
+    goal_mean: jax.Array
+    goal_std: jax.Array
+
+    def observation(self, x: jax.Array) -> jax.Array:
+        return _normalize(x, self.observation_mean, self.observation_std)
+
+    def goal(self, x: jax.Array) -> jax.Array:
+        return _normalize(x, self.goal_mean, self.goal_std)
+
+    def batch(self, batch: Batch) -> Batch:
+        return dataclasses.replace(
+            batch,
+            observation=self.observation(batch.observation),
+            next_observation=self.observation(batch.next_observation),
+            initial_observation=self.observation(batch.initial_observation),
+            achieved=self.goal(batch.achieved),
+            goal=self.goal(batch.goal),
+        )
+
+
+def _normalize(x: jax.Array, mean: jax.Array, std: jax.Array) -> jax.Array:
+    return jnp.clip((x - jnp.broadcast_to(mean, x.shape)) / jnp.broadcast_to(std, x.shape), -CLIP, CLIP)
+
+
+def identity(spec: Spec) -> Normalizer:
+    observation, goal = (spec.observation_dim,), (spec.goal_dim,)
+    return Normalizer(jnp.zeros(observation), jnp.ones(observation), jnp.zeros(goal), jnp.ones(goal))
+
+
+def future_goal_weights(horizon: int) -> np.ndarray:
+    """How often step i = 1 … T is drawn as the later step of a uniformly drawn t < i; sums to 1."""
+    later = 1.0 / (horizon - np.arange(horizon))  # 1 / (T - t): each of the later steps of t is equally likely
+    return np.cumsum(later) / horizon
+
+
+def from_episodes(episodes: Episodes) -> Normalizer:
+    """Observation statistics over all steps; goal statistics over the goals that relabelling draws."""
+    observations = np.asarray(episodes.observations, np.float64).reshape(-1, episodes.observations.shape[-1])
+    goals = np.asarray(episodes.achieved, np.float64)[:, 1:]
+    weights = future_goal_weights(episodes.horizon)[None, :, None] / episodes.count
+    goal_mean = (weights * goals).sum((0, 1))
+    goal_var = (weights * (goals - goal_mean) ** 2).sum((0, 1))
+    return Normalizer(
+        jnp.asarray(observations.mean(0), jnp.float32),
+        jnp.asarray(np.maximum(observations.std(0), FLOOR), jnp.float32),
+        jnp.asarray(goal_mean, jnp.float32),
+        jnp.asarray(np.maximum(np.sqrt(goal_var), FLOOR), jnp.float32),
+    )

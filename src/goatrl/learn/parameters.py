@@ -1,0 +1,80 @@
+"""The numbers inside a composition, by name, so that a run can list, record, override and sweep them.
+
+A field of the agent itself goes by its own name (`learning_rate`), a field of a part by the part's name and its own
+(`uncertainty.w`, `q_ensemble.tau`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from goatrl.types import GoatError, unknown
+
+Number = float | int | bool | str | None
+
+
+def _part_name(part: object) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(part).__name__).lower()
+
+
+def hyperparameters(algorithm: Any, prefix: str = "") -> dict[str, Number]:
+    """Every number and choice of a composition, in the order in which it is written."""
+    found: dict[str, Number] = {}
+    for field in dataclasses.fields(algorithm):
+        value = getattr(algorithm, field.name)
+        parts = value if isinstance(value, tuple) else (value,)
+        if parts and all(dataclasses.is_dataclass(part) for part in parts):
+            for part in parts:
+                found |= hyperparameters(part, _part_name(part) + ".")
+        elif parts and (value is not None or "float" in str(field.type)):
+            found[prefix + field.name] = value
+    return found
+
+
+def override(algorithm: Any, changes: Mapping[str, Number]) -> Any:
+    """The same composition with other numbers; a name that it does not have is refused."""
+    known = hyperparameters(algorithm)
+    for name, value in changes.items():
+        if name not in known:
+            raise unknown("hyper-parameter", name, known)
+        algorithm = _replace(algorithm, name, _like(name, value, known[name]), "")
+    return algorithm
+
+
+def _like(name: str, value: Number, current: Number) -> Number:
+    """`value` as the type of the number that stands there now."""
+    wanted = type(current) if current is not None else float
+    try:
+        if wanted is bool:
+            return {"true": True, "false": False}[str(value).lower()]
+        if wanted is int and float(str(value)) != int(float(str(value))):
+            raise ValueError
+        return int(float(str(value))) if wanted is int else wanted(value)  # type: ignore[arg-type]
+    except (KeyError, ValueError) as error:
+        raise GoatError(f"hyper-parameter {name} needs a {wanted.__name__}, not '{value}'") from error
+
+
+def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(part):
+        current = getattr(part, field.name)
+        if prefix + field.name == name:
+            changes[field.name] = value
+        elif isinstance(current, tuple):
+            changes[field.name] = tuple(_replace(each, name, value, _part_name(each) + ".") for each in current)
+        elif dataclasses.is_dataclass(current):
+            changes[field.name] = _replace(current, name, value, _part_name(current) + ".")
+    return dataclasses.replace(part, **changes)
+
+
+def stack(algorithms: Sequence[Any]) -> Any:
+    """Compositions that differ only in floats, as one with a leading sweep axis."""
+    if len({jax.tree.structure(each) for each in algorithms}) != 1:
+        raise GoatError("only compositions that differ in float hyper-parameters can train together")
+    return jax.tree.map(lambda *leaves: jnp.asarray(leaves, jnp.float32), *algorithms)

@@ -1,0 +1,98 @@
+"""Policy objectives: imitate with weights, or maximise the value.
+
+A policy part offers::
+
+    init(key, spec) → carry
+    gradients(params, carry, value, value_params, batch, discount, step) → (gradients, carry, metrics)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from goatrl.learn.networks import policy_action
+from goatrl.learn.values import Value
+from goatrl.learn.weights import Weight, WeightInputs
+from goatrl.types import Batch, Metrics, Pytree, Spec, pytree
+
+
+class Policy(Protocol):
+    def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
+
+    def gradients(
+        self, params: Pytree, carry: Any, value: Value | None, value_params: Pytree, batch: Batch, discount: Any, step: jax.Array
+    ) -> tuple[Pytree, Any, Metrics]: ...
+
+
+def weighted_regression_loss(action: jax.Array, data_action: jax.Array, weight: jax.Array) -> jax.Array:
+    """E w · mean_d (a − π(s, g))²: −E w log π(a | s, g) of a fixed-variance Gaussian (paper, eq. 5)."""
+    return jnp.mean(jax.lax.stop_gradient(weight) * jnp.mean((data_action - action) ** 2, axis=-1))
+
+
+def lower_confidence_bound(values: jax.Array, pessimism: Any) -> jax.Array:
+    """mean_i Q_i − c · std_i Q_i (paper, MSG+HER): (N, B) → (B,)."""
+    variance = jnp.var(values, axis=0)
+    return jnp.mean(values, axis=0) - pessimism * jnp.sqrt(variance + 1e-12)  # the slope of a bare √ at 0 is infinite
+
+
+def value_maximization_loss(values: jax.Array, action: jax.Array, pessimism: Any, action_penalty: Any) -> jax.Array:
+    """−E LCB(Q(s, π(s, g), g)) + λ E π²: DDPG for c = 0."""
+    return -jnp.mean(lower_confidence_bound(values, pessimism)) + action_penalty * jnp.mean(action**2)
+
+
+@pytree
+class Regression:
+    """Weighted imitation; the weights come from the critics before their own update on this batch."""
+
+    weights: tuple[Weight, ...] = ()
+
+    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+        keys = jax.random.split(key, max(len(self.weights), 1))
+        return tuple(weight.init(k, spec) for weight, k in zip(self.weights, keys, strict=False))
+
+    def gradients(
+        self, params: Pytree, carry: Any, value: Value | None, value_params: Pytree, batch: Batch, discount: Any, step: jax.Array
+    ) -> tuple[Pytree, Any, Metrics]:
+        weight, metrics = jnp.ones_like(batch.reward), {}
+        action, pullback = jax.vjp(lambda p: policy_action(p, batch.observation, batch.goal), params)
+        if value is not None:
+            next_action = policy_action(params, batch.next_observation, batch.goal)
+            advantage, values = value.advantage(value_params, batch, action, next_action, discount)
+            inputs = WeightInputs(batch, advantage, values, discount, step)
+            carries = []
+            for part, part_carry in zip(self.weights, carry, strict=True):
+                factor, part_carry = part(part_carry, inputs)
+                weight = weight * factor
+                carries.append(part_carry)
+            carry = tuple(carries)
+            metrics = {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)}
+        loss, slope = jax.value_and_grad(weighted_regression_loss)(action, batch.action, weight)
+        (gradients,) = pullback(slope)
+        return gradients, carry, {"policy_loss": loss, **metrics}
+
+
+@pytree
+class Maximization:
+    """DDPG (pessimism 0) or a lower confidence bound of the ensemble, with a penalty on large actions."""
+
+    pessimism: float = 0.0
+    action_penalty: float = 1.0
+
+    def init(self, key: jax.Array, spec: Spec) -> tuple[()]:
+        return ()
+
+    def gradients(
+        self, params: Pytree, carry: Any, value: Value | None, value_params: Pytree, batch: Batch, discount: Any, step: jax.Array
+    ) -> tuple[Pytree, Any, Metrics]:
+        assert value is not None, "there is nothing to maximise without a value part"
+
+        def loss(params: Pytree) -> jax.Array:
+            action = policy_action(params, batch.observation, batch.goal)
+            values = value.values(value_params, batch.observation, batch.goal, action)
+            return value_maximization_loss(values, action, self.pessimism, self.action_penalty)
+
+        value_of_loss, gradients = jax.value_and_grad(loss)(params)
+        return gradients, carry, {"policy_loss": value_of_loss}

@@ -1,0 +1,254 @@
+"""Value functions: TD targets and losses, and the parts that own value networks.
+
+A value part offers::
+
+    init(key, spec) → params
+    loss(params, target, batch, next_action, discount, key) → (loss, metrics)       next_action: of the target policy
+    values(params, observation, goal, action) → (N, B)                               V_i(s, g) under the policy's action
+    advantage(params, batch, action, next_action, discount) → ((B,), (N, B))         A(s, a, g) and the V_i(s, g) behind it
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from goatrl.learn.networks import init_ensemble, init_mlp, mlp, scalar_ensemble
+from goatrl.types import Batch, Metrics, Pytree, Spec, pytree, static
+
+
+class Value(Protocol):
+    def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
+
+    def loss(
+        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+    ) -> tuple[jax.Array, Metrics]: ...
+
+    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array: ...
+
+    def advantage(
+        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+    ) -> tuple[jax.Array, jax.Array]: ...
+
+
+def td_target(reward: jax.Array, next_value: jax.Array, discount: Any) -> jax.Array:
+    """r + γ V̂(s', g), clipped to ±1/(1−γ), the range that rewards of at most 1 allow (paper, eq. 6)."""
+    limit = 1.0 / (1.0 - discount)
+    return jax.lax.stop_gradient(jnp.clip(reward + discount * next_value, -limit, limit))
+
+
+def squared_loss(error: jax.Array) -> jax.Array:
+    """L_2(u) = u²."""
+    return error**2
+
+
+def expectile_loss(error: jax.Array, tau: Any) -> jax.Array:
+    """L_2^τ(u) = |τ − 1(u < 0)| u² with u = target − prediction: τ < 0.5 is pessimistic (paper, section 4)."""
+    return jnp.where(error < 0, 1.0 - tau, tau) * error**2
+
+
+def mean_advantage(reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any) -> jax.Array:
+    """A = r + γ V(s', g) − V(s, g), V the mean of the ensemble: (B,), (N, B), (N, B) → (B,)."""
+    return reward + discount * jnp.mean(next_value, axis=0) - jnp.mean(value, axis=0)
+
+
+def _both_steps(batch: Batch) -> tuple[jax.Array, jax.Array]:
+    """(s; s') and (g; g) as 2B rows, so that each network runs once."""
+    observation = jnp.concatenate([batch.observation, batch.next_observation])
+    return observation, jnp.concatenate([batch.goal, batch.goal])
+
+
+@pytree
+class Conservative:
+    """CQL penalty α E_{a ∼ exp(Q)} Q(s, a, g) (paper, CQL+HER), with a drawn from `actions` uniform ones."""
+
+    alpha: float = 1.0
+    actions: int = static(20)
+
+    def __call__(self, params: Pytree, batch: Batch, key: jax.Array) -> jax.Array:
+        propose, choose = jax.random.split(key)
+        candidates = jax.random.uniform(propose, (self.actions, batch.action.shape[-1]), minval=-1.0, maxval=1.0)
+        size = batch.action.shape[0]
+
+        def q_of(candidate: jax.Array) -> jax.Array:
+            action = jnp.broadcast_to(candidate[None], (size, candidate.shape[0]))
+            return scalar_ensemble(params, batch.observation, batch.goal, action)
+
+        logits = jnp.logaddexp(jax.vmap(q_of)(candidates), jnp.log(1e-4))  # log(exp(Q) + 1e-4)
+        chosen = jax.random.categorical(choose, jax.lax.stop_gradient(logits), axis=0)  # (N, B)
+        value = jax.vmap(lambda member, index: mlp(member, batch.observation, batch.goal, candidates[index])[:, 0])(params, chosen)
+        return self.alpha * jnp.mean(conservative_values(value), axis=-1).sum()
+
+
+def conservative_values(value: jax.Array) -> jax.Array:
+    """The penalised values, clipped to ±50 so that the penalty cannot run away."""
+    return jnp.clip(value, -50.0, 50.0)
+
+
+@pytree
+class QEnsemble:
+    """N independent Q(s, a, g), each with its own target (paper, eq. 6). `tau` None is the L2 loss."""
+
+    size: int = static(1)
+    tau: float | None = None
+    penalty: Conservative | None = None
+
+    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+        return init_ensemble(key, self.size, spec.observation_dim + spec.goal_dim + spec.action_dim, 1)
+
+    def loss(
+        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
+        next_value = scalar_ensemble(target, batch.next_observation, batch.goal, next_action)
+        value = scalar_ensemble(params, batch.observation, batch.goal, batch.action)
+        error = td_target(jnp.broadcast_to(batch.reward[None], value.shape), next_value, discount) - value
+        loss = jnp.mean(squared_loss(error) if self.tau is None else expectile_loss(error, self.tau), axis=-1).sum()
+        if self.penalty is not None:
+            loss += self.penalty(params, batch, key)
+        return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
+
+    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+        return scalar_ensemble(params, observation, goal, action)
+
+    def advantage(
+        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        both = self.values(params, *_both_steps(batch), jnp.concatenate([action, next_action]))
+        value, next_value = jnp.split(both, 2, axis=-1)
+        return mean_advantage(batch.reward, value, next_value, discount), value
+
+
+@pytree
+class VEnsemble:
+    """N independent V(s, g): no action, learned or not, enters (paper, appendix "Additional Ablations": GOAT(V))."""
+
+    size: int = static(1)
+    tau: float | None = None
+
+    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+        return init_ensemble(key, self.size, spec.observation_dim + spec.goal_dim, 1)
+
+    def loss(
+        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
+        next_value = scalar_ensemble(target, batch.next_observation, batch.goal)
+        value = scalar_ensemble(params, batch.observation, batch.goal)
+        error = td_target(jnp.broadcast_to(batch.reward[None], value.shape), next_value, discount) - value
+        loss = jnp.mean(squared_loss(error) if self.tau is None else expectile_loss(error, self.tau), axis=-1).sum()
+        return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
+
+    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+        return scalar_ensemble(params, observation, goal)
+
+    def advantage(
+        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        value, next_value = jnp.split(scalar_ensemble(params, *_both_steps(batch)), 2, axis=-1)
+        return mean_advantage(batch.reward, value, next_value, discount), value
+
+
+@pytree
+class ImplicitQ:
+    """IQL: V(s, g) is an expectile of Q(s, a, g) over the data's actions, Q bootstraps from V (paper, IQL+HER)."""
+
+    tau: float = 0.7
+
+    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+        q_key, v_key = jax.random.split(key)
+        inputs = spec.observation_dim + spec.goal_dim
+        return {"q": init_mlp(q_key, inputs + spec.action_dim, 1), "v": init_mlp(v_key, inputs, 1)}
+
+    def loss(
+        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
+        q_target = mlp(target["q"], batch.observation, batch.goal, batch.action)[:, 0]
+        v = mlp(params["v"], batch.observation, batch.goal)[:, 0]
+        v_loss = jnp.mean(expectile_loss(jax.lax.stop_gradient(q_target) - v, self.tau))
+        next_v = mlp(params["v"], batch.next_observation, batch.goal)[:, 0]
+        q = mlp(params["q"], batch.observation, batch.goal, batch.action)[:, 0]
+        q_loss = jnp.mean(squared_loss(td_target(batch.reward, next_v, discount) - q))
+        return v_loss + q_loss, {"value_loss": v_loss + q_loss, "value": jnp.mean(v)}
+
+    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+        return mlp(params["v"], observation, goal)[:, 0][None]
+
+    def advantage(
+        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        value = self.values(params, batch.observation, batch.goal, action)
+        return mlp(params["q"], batch.observation, batch.goal, batch.action)[:, 0] - value[0], value
+
+
+@pytree
+class DualValue:
+    """GoFAR: V(s, g) from the dual of χ²-regularised state-goal matching (paper, GoFAR).
+
+    The reward is log c − log(1 − c) of a discriminator c(φ(s), g) whose positives are (g, g), or the binary one.
+    """
+
+    gradient_penalty: float = 0.01
+    reward: str = static("discriminator")
+
+    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+        v_key, c_key = jax.random.split(key)
+        params = {"v": init_mlp(v_key, spec.observation_dim + spec.goal_dim, 1)}
+        if self.reward == "discriminator":
+            params["discriminator"] = init_mlp(c_key, 2 * spec.goal_dim, 1)
+        return params
+
+    def loss(
+        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+    ) -> tuple[jax.Array, Metrics]:
+        initial = mlp(params["v"], batch.initial_observation, batch.goal)[:, 0]
+        value = mlp(params["v"], batch.observation, batch.goal)[:, 0]
+        next_value = jax.lax.stop_gradient(mlp(target["v"], batch.next_observation, batch.goal)[:, 0])
+        reward = jax.lax.stop_gradient(self._reward(params, batch))
+        loss = dual_value_loss(initial, reward + discount * next_value - value, discount)
+        metrics = {"value_loss": loss, "value": jnp.mean(value)}
+        if self.reward == "discriminator":
+            metrics["discriminator_loss"] = self._discriminator_loss(params["discriminator"], batch, key)
+            loss += metrics["discriminator_loss"]
+        return loss, metrics
+
+    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+        return mlp(params["v"], observation, goal)[:, 0][None]
+
+    def advantage(
+        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+    ) -> tuple[jax.Array, jax.Array]:
+        value, next_value = jnp.split(mlp(params["v"], *_both_steps(batch))[:, 0][None], 2, axis=-1)
+        return mean_advantage(self._reward(params, batch), value, next_value, discount), value
+
+    def _reward(self, params: Pytree, batch: Batch) -> jax.Array:
+        if self.reward == "binary":
+            return batch.reward
+        return _discriminate(params["discriminator"], batch.achieved, batch.goal)
+
+    def _discriminator_loss(self, params: Pytree, batch: Batch, key: jax.Array) -> jax.Array:
+        positive = _discriminate(params, batch.goal, batch.goal)
+        negative = _discriminate(params, batch.achieved, batch.goal)
+        mix = jax.random.uniform(key, (batch.goal.shape[0], 1))
+        between = mix * batch.goal + (1.0 - mix) * batch.achieved
+        slope = jax.grad(lambda achieved: _discriminate(params, achieved, batch.goal).sum())(between)
+        norm = jnp.sqrt(jnp.sum(slope**2, axis=-1) + 1e-12)
+        return discriminator_loss(positive, negative) + self.gradient_penalty * jnp.mean((norm - 1.0) ** 2)
+
+
+def _discriminate(params: Pytree, achieved: jax.Array, goal: jax.Array) -> jax.Array:
+    """log c − log(1 − c), the discriminator's logit."""
+    return mlp(params, achieved, goal, activation=jnp.tanh)[:, 0]
+
+
+def discriminator_loss(positive: jax.Array, negative: jax.Array) -> jax.Array:
+    """−E log c(g, g) − E_D log(1 − c(φ(s), g)) from logits."""
+    ones, zeros = jnp.ones_like(positive), jnp.zeros_like(negative)
+    bce = optax.sigmoid_binary_cross_entropy
+    return jnp.mean(bce(positive, ones)) + jnp.mean(bce(negative, zeros))
+
+
+def dual_value_loss(initial_value: jax.Array, residual: jax.Array, discount: Any) -> jax.Array:
+    """(1 − γ) E V(s_0, g) + ½ E (r + γ V(s') − V(s) + 1)² (paper, GoFAR); `residual` is r + γ V(s') − V(s)."""
+    return (1.0 - discount) * jnp.mean(initial_value) + 0.5 * jnp.mean((residual + 1.0) ** 2)

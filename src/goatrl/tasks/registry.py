@@ -1,0 +1,19 @@
+"""All task groups, by name."""
+
+from __future__ import annotations
+
+from goatrl.tasks import point
+from goatrl.tasks.types import TaskGroup
+from goatrl.types import unknown
+
+_GROUPS = {group.name: group for group in point.GROUPS}
+
+
+def groups() -> dict[str, TaskGroup]:
+    return dict(_GROUPS)
+
+
+def get(name: str) -> TaskGroup:
+    if name not in _GROUPS:
+        raise unknown("task group", name, _GROUPS)
+    return _GROUPS[name]

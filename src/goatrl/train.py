@@ -1,0 +1,116 @@
+"""Training: the dataset on the device, all updates between two reports in one scan, all seeds in one vmap."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from goatrl.learn import normalize, relabel
+from goatrl.learn.parameters import stack
+from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
+
+Members = Sequence[tuple[Algorithm, int]]  # what trains together: one composition and one seed each
+
+
+class Diverged(GoatError):
+    """A loss is no longer a number."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """What the host sees of some updates: the state after them and every metric of every update."""
+
+    step: int
+    state: TrainState  # leading axis: members
+    metrics: dict[str, np.ndarray]  # name → (members, updates of this chunk)
+
+    def check_finite(self, seeds: Sequence[int]) -> None:
+        """Raise with the first update at which any metric of any member is not finite."""
+        first: tuple[int, int, str] | None = None
+        for name, values in self.metrics.items():
+            for member, update in np.argwhere(~np.isfinite(values)):
+                found = (int(update), int(member), name)
+                first = found if first is None else min(first, found)
+        if first is not None:
+            update, member, name = first
+            step = self.step - self.metrics[name].shape[1] + update + 1
+            raise Diverged(f"training diverged: {name} of seed {seeds[member]} is not finite at update {step}")
+
+
+def init(members: Members, spec: Spec, episodes: Episodes) -> TrainState:
+    """The state of all members before the first update."""
+    algorithms = stack([algorithm for algorithm, _ in members])
+    states = jax.vmap(lambda algorithm, key: algorithm.init(key, spec))(algorithms, _seed_keys(members, stream=0))
+    normalizer = normalize.from_episodes(episodes)
+    repeated = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (len(members), *leaf.shape)), normalizer)
+    return dataclasses.replace(states, normalizer=repeated)
+
+
+def train(
+    members: Members,
+    spec: Spec,
+    episodes: Episodes,
+    *,
+    updates: int,
+    batch_size: int,
+    interval: int,
+    state: TrainState | None = None,
+) -> Iterator[Chunk]:
+    """Train all members from `state` (or from scratch) to `updates`, a chunk of `interval` updates at a time.
+
+    The randomness of update i of a member depends on its seed and on i alone: neither on the other members, nor on where
+    a run was interrupted.
+    """
+    every = members[0][0].target_every
+    check_schedule(updates, interval, every)
+    algorithms = stack([algorithm for algorithm, _ in members])
+    keys = _seed_keys(members, stream=1)
+    on_device = jax.tree.map(jnp.asarray, episodes)
+    state = init(members, spec, episodes) if state is None else state
+    step = int(np.asarray(state.step)[0])
+    while step < updates:
+        periods = min(interval, updates - step) // every
+        state, metrics = run_chunk(algorithms, state, keys, on_device, periods, batch_size, spec.goal_threshold)
+        step += periods * every
+        yield Chunk(step, state, {name: np.asarray(values) for name, values in metrics.items()})
+
+
+def check_schedule(updates: int, interval: int, every: int) -> None:
+    for name, value in (("updates", updates), ("interval", interval)):
+        if value <= 0 or value % every:
+            raise GoatError(f"{name} must be a positive multiple of target_every ({every}), not {value}")
+
+
+@partial(jax.jit, static_argnums=(4, 5, 6), donate_argnums=1)
+def run_chunk(
+    algorithms: Any, state: TrainState, keys: jax.Array, episodes: Episodes, periods: int, batch_size: int, threshold: float
+) -> tuple[TrainState, dict[str, jax.Array]]:
+    """`periods` target periods of updates for every member; metrics have shape (members, updates)."""
+
+    def member(algorithm: Algorithm, state: TrainState, key: jax.Array) -> tuple[TrainState, dict[str, jax.Array]]:
+        def update(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
+            sample_key, update_key = jax.random.split(jax.random.fold_in(key, state.step))
+            batch = relabel.sample(sample_key, episodes, batch_size, algorithm.relabel, threshold)
+            return algorithm.update(state, batch, update_key)
+
+        def period(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
+            state, metrics = jax.lax.scan(update, state, length=algorithm.target_every)
+            return algorithm.sync(state), metrics
+
+        state, metrics = jax.lax.scan(period, state, length=periods)
+        return state, jax.tree.map(jnp.ravel, metrics)
+
+    return jax.vmap(member)(algorithms, state, keys)
+
+
+def _seed_keys(members: Members, stream: int) -> jax.Array:
+    return jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), stream))(jnp.asarray([seed for _, seed in members]))
+
+
+OnChunk = Callable[[Chunk], None]

@@ -1,0 +1,196 @@
+"""The nouns of the package, and the one error type that users see.
+
+Array layout of a dataset of N episodes with T actions each (PointReach and the robots: T = 49)::
+
+    step               0     1     2    ...   T-1    T
+    observations[n]    o_0   o_1   o_2        o_T-1  o_T      (N, T+1, observation_dim)
+    achieved[n]        φ_0   φ_1   φ_2        φ_T-1  φ_T      (N, T+1, goal_dim)
+    actions[n]         a_0   a_1   a_2        a_T-1           (N, T,   action_dim)
+    goals[n]           g (one desired goal an episode)        (N, goal_dim)
+
+Action a_t leads from o_t to o_t+1, and its reward is paid on φ_t+1.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Protocol, TypeVar, dataclass_transform
+
+import jax
+import numpy as np
+
+type_of_class = TypeVar("type_of_class", bound=type)
+
+# Nested dictionaries, tuples and dataclasses with arrays at the leaves: networks, optimiser states, weight statistics.
+Pytree = Any
+Metrics = dict[str, jax.Array]
+
+
+class GoatError(Exception):
+    """Something the user can mend. The message is one line and says what to do."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> GoatError:
+    """The error for a name that does not exist, with the nearest names that do."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
+    return GoatError(f"unknown {kind} '{name}'; {hint}")
+
+
+def static(default: Any = dataclasses.MISSING) -> Any:
+    """A dataclass field that shapes the program (a size, a choice) instead of being a number in it."""
+    return dataclasses.field(default=default, metadata={"static": True})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
+def pytree(cls: type_of_class) -> type_of_class:
+    """A frozen dataclass that JAX can trace: plain fields are leaves, `static` fields are compiled in."""
+    return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """What a learner may know about a problem. It comes with the dataset; no task name goes further than this."""
+
+    observation_dim: int
+    goal_dim: int
+    action_dim: int
+    horizon: int
+    goal_threshold: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The numbers that the paper sets per task group; the defaults are those of most groups."""
+
+    updates: int = 40_000
+    batch_size: int = 512
+    target_every: int = 20
+    target_keep: float = 0.95
+    relabel: float = 1.0
+    alpha_growth: float = 0.01
+    alpha_max: float = 80.0
+    w: float = 2.0
+    w_tau: float = 2.0
+    tau: float = 0.3
+
+
+@pytree
+class Episodes:
+    """An offline dataset; the layout is drawn at the top of this module."""
+
+    observations: jax.Array
+    achieved: jax.Array
+    actions: jax.Array
+    goals: jax.Array
+
+    @property
+    def count(self) -> int:
+        return int(self.actions.shape[0])
+
+    @property
+    def horizon(self) -> int:
+        return int(self.actions.shape[1])
+
+    def spec(self, goal_threshold: float) -> Spec:
+        return Spec(
+            observation_dim=int(self.observations.shape[-1]),
+            goal_dim=int(self.goals.shape[-1]),
+            action_dim=int(self.actions.shape[-1]),
+            horizon=self.horizon,
+            goal_threshold=goal_threshold,
+        )
+
+    def checksum(self) -> str:
+        """SHA-256 over shapes and bytes: the name of a dataset in every record."""
+        digest = hashlib.sha256()
+        for field in dataclasses.fields(self):
+            array = np.ascontiguousarray(getattr(self, field.name), dtype=np.float32)
+            digest.update(f"{field.name}{array.shape}".encode())
+            digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) -> Episodes:
+    """Episodes from any arrays, as float32, after every check that can be made without knowing the task."""
+    given = {"observations": observations, "achieved": achieved, "actions": actions, "goals": goals}
+    arrays: dict[str, np.ndarray] = {}
+    for name, value in given.items():
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise GoatError(f"{name} must hold numbers, not {array.dtype}")
+        rank = 2 if name == "goals" else 3
+        if array.ndim != rank:
+            raise GoatError(f"{name} must have {rank} axes, not shape {array.shape}")
+        if array.size == 0:
+            raise GoatError(f"{name} is empty (shape {array.shape}); a dataset needs at least one episode with one action")
+        with np.errstate(over="ignore"):
+            array = array.astype(np.float32)
+        if not np.isfinite(array).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+            raise GoatError(f"{name} holds a value that is not finite in float32, first at index {where}; clean the data first")
+        arrays[name] = array
+    count, horizon = arrays["actions"].shape[:2]
+    for name in ("observations", "achieved"):
+        if arrays[name].shape[:2] != (count, horizon + 1):
+            raise GoatError(
+                f"{name} has shape {arrays[name].shape}, but {count} episodes with {horizon} actions need "
+                f"({count}, {horizon + 1}, …): one observation more than actions"
+            )
+    if arrays["goals"].shape != (count, arrays["achieved"].shape[2]):
+        raise GoatError(
+            f"goals has shape {arrays['goals'].shape}, but {count} episodes with achieved goals of "
+            f"{arrays['achieved'].shape[2]} numbers need ({count}, {arrays['achieved'].shape[2]})"
+        )
+    return Episodes(**arrays)  # type: ignore[arg-type]
+
+
+@pytree
+class Batch:
+    """B transitions after relabelling. `offset` is how many steps ahead the goal was achieved, 0 where it was not relabelled."""
+
+    observation: jax.Array
+    action: jax.Array
+    next_observation: jax.Array
+    initial_observation: jax.Array
+    achieved: jax.Array
+    goal: jax.Array
+    reward: jax.Array
+    offset: jax.Array
+
+
+@pytree
+class TrainState:
+    """Everything that changes while training, for one seed; with a leading axis, for many."""
+
+    step: jax.Array
+    params: Pytree
+    target: Pytree
+    optimizer: Pytree
+    weights: Pytree
+    normalizer: Pytree
+
+
+class Algorithm(Protocol):
+    """The contract. All methods are pure; the object itself is a pytree whose float leaves may carry a sweep axis."""
+
+    @property
+    def relabel(self) -> Any:
+        """Probability with which a sampled goal is replaced by one that was achieved later in the episode."""
+
+    @property
+    def target_every(self) -> int:
+        """The training loop calls `sync` after every so many updates."""
+
+    def init(self, key: jax.Array, spec: Spec) -> TrainState: ...
+
+    def update(self, state: TrainState, batch: Batch, key: jax.Array) -> tuple[TrainState, Metrics]: ...
+
+    def sync(self, state: TrainState) -> TrainState:
+        """Move the target networks towards the online ones."""
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array: ...
