@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -87,7 +87,8 @@ def check_schedule(updates: int, interval: int, every: int) -> None:
             raise GoatError(f"{name} must be a positive multiple of target_every ({every}), not {value}")
 
 
-@partial(jax.jit, static_argnums=(4, 5, 6), donate_argnums=1)
+# The incoming state is not donated: if a chunk diverges, the state before it is still there to be saved.
+@partial(jax.jit, static_argnums=(4, 5, 6))
 def run_chunk(
     algorithms: Any, state: TrainState, keys: jax.Array, episodes: Episodes, periods: int, batch_size: int, threshold: float
 ) -> tuple[TrainState, dict[str, jax.Array]]:
@@ -112,5 +113,3 @@ def run_chunk(
 def _seed_keys(members: Members, stream: int) -> jax.Array:
     return jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), stream))(jnp.asarray([seed for _, seed in members]))
 
-
-OnChunk = Callable[[Chunk], None]

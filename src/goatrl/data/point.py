@@ -9,6 +9,8 @@ import numpy as np
 from goatrl.tasks import point
 from goatrl.types import Episodes, make_episodes, unknown
 
+TOP_SPEED = 0.8
+SLOWING = 2.5
 NOISE = 0.2
 RANDOM_ACTION = 0.3
 LOWER_GOALS = (2, 4, 7)  # of the ten lower goals, those that the imbalanced datasets show
@@ -53,12 +55,17 @@ def make(name: str, seed: int = 0) -> Episodes:
 
 
 def behaviour(position: np.ndarray, goals: np.ndarray, generator: np.random.Generator, expert: bool) -> np.ndarray:
-    """The expert walks clip(g − s, −1, 1); the non-expert walks straight at the goal, with Gaussian noise and random actions."""
+    """The expert walks straight at the goal, as fast as the longer axis allows; the non-expert is slow, noisy and often random.
+
+    Both are as the authors' files show them: their clean actions are (g − s) / max(1, |g − s|_∞), and the median speed of
+    their noisy actions at distance d follows 0.8 d² / (d² + 2.5).
+    """
     towards = goals - position
     if expert:
-        return np.clip(towards, -1.0, 1.0)
-    distance = np.linalg.norm(towards, axis=-1, keepdims=True)
-    straight = towards / np.maximum(distance, 1.0)
-    noisy = np.clip(straight + generator.normal(0.0, NOISE, towards.shape), -1.0, 1.0)
+        return towards / np.maximum(np.abs(towards).max(axis=-1, keepdims=True), 1.0)
+    squared = (towards**2).sum(axis=-1, keepdims=True)
+    speed = TOP_SPEED * squared / (squared + SLOWING)
+    direction = towards / np.sqrt(np.maximum(squared, 1e-12))
+    noisy = np.clip(speed * direction + generator.normal(0.0, NOISE, towards.shape), -1.0, 1.0)
     random = generator.uniform(-1.0, 1.0, towards.shape)
     return np.where(generator.uniform(size=(len(goals), 1)) < RANDOM_ACTION, random, noisy)

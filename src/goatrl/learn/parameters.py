@@ -20,7 +20,7 @@ Number = float | int | bool | str | None
 
 
 def _part_name(part: object) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(part).__name__).lower()
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(part).__name__).lower()
 
 
 def hyperparameters(algorithm: Any, prefix: str = "") -> dict[str, Number]:

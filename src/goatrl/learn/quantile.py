@@ -62,18 +62,18 @@ def order_statistic(values: jax.Array, rank: jax.Array) -> jax.Array:
     """The value that stands at `rank` (0-based) in sorted order."""
     # Few wide passes suit a GPU, where a pass costs a launch; many narrow ones a CPU, where it costs comparisons.
     select = jax.lax.platform_dependent(
-        _ordered_bits(values), rank, cpu=partial(_select, bits=2), default=partial(_select, bits=8)
+        _ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=4)
     )
     return _from_ordered_bits(select)
 
 
 def _select(keys: jax.Array, rank: jax.Array, bits: int) -> jax.Array:
-    digits = jnp.arange(1, 2**bits, dtype=jnp.uint32)
     found = jnp.zeros((), jnp.uint32)
     for shift in range(32 - bits, -1, -bits):
-        candidates = found + (digits << shift)
-        below = jnp.sum((keys[None, :] < candidates[:, None]).astype(jnp.int32), axis=1)
-        found = found + (jnp.sum((below <= rank).astype(jnp.uint32), dtype=jnp.uint32) << shift)
+        # One sum per candidate, not one sum of a table: the compiler then reads each key once for all of them.
+        below = [jnp.sum((keys < found + np.uint32(digit << shift)).astype(jnp.int32)) for digit in range(1, 2**bits)]
+        digit = sum((count <= rank).astype(jnp.uint32) for count in below)
+        found = found + (digit << np.uint32(shift))
     return found
 
 

@@ -1,0 +1,3 @@
+from goatrl.cli import main
+
+raise SystemExit(main())

@@ -1,0 +1,70 @@
+"""Each experiment as data: which compositions, on which task groups, beside which table of the paper."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from goatrl.types import unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One algorithm of a table: a registered name, numbers that differ from its own, and the paper's heading."""
+
+    label: str
+    algorithm: str
+    overrides: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    name: str
+    summary: str
+    groups: tuple[str, ...]
+    columns: tuple[Column, ...]
+    paper: Mapping[str, str]  # metric → table of the paper, where there is one
+    statements: bool = False  # whether the paper's didactic conclusions are checked on it
+
+
+POINTREACH_COLUMNS = (
+    Column("GOAT", "goat"),
+    Column("WGCSL", "wgcsl"),
+    Column("GCSL", "gcsl"),
+    Column("Goal BC", "bc"),
+    Column("HER", "ddpg_her"),
+    Column("CQL+HER", "cql_her"),
+)
+POINTREACH_GROUPS = ("pointreach-expert-10", "pointreach-non-expert-10", "pointreach-non-expert-50")
+
+SUITES = (
+    Suite(
+        "pointreach",
+        "The paper's 2-D didactic example: three datasets, six algorithms, goals on two circles.",
+        POINTREACH_GROUPS,
+        POINTREACH_COLUMNS,
+        {"success": "pointreach_success", "return": "pointreach_return"},
+        statements=True,
+    ),
+    Suite(
+        "pointreach-imbalanced",
+        "The same with a few trajectories on the lower half circle (appendix; the paper shows a figure, no numbers).",
+        tuple(name.replace("pointreach-", "pointreach-imbalanced-") for name in POINTREACH_GROUPS),
+        POINTREACH_COLUMNS,
+        {},
+    ),
+    Suite(
+        "pointreach-cql-alpha",
+        "CQL+HER with the weight α of its penalty from 0.01 to 5 (appendix).",
+        POINTREACH_GROUPS,
+        tuple(Column(f"alpha={a:g}", "cql_her", {"conservative.alpha": a}) for a in (5.0, 2.0, 1.0, 0.1, 0.01)),
+        {"success": "pointreach_cql_alpha_success"},
+    ),
+)
+
+
+def get(name: str) -> Suite:
+    known = {suite.name: suite for suite in SUITES}
+    if name not in known:
+        raise unknown("suite", name, known)
+    return known[name]

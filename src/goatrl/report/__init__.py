@@ -1,0 +1,1 @@
+"""Records to tables and figures. Nothing here trains."""

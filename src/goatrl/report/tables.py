@@ -1,0 +1,130 @@
+"""Tables from records: mean ± standard deviation over seeds, beside the paper's numbers."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from rich.table import Table
+from scipy import stats
+
+from goatrl import tasks
+from goatrl.benchmark import paper
+from goatrl.benchmark.records import Cell
+from goatrl.benchmark.suites import Suite
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One number of a table with the paper's beside it, where the paper has one."""
+
+    dataset: str
+    task: str
+    column: str
+    mean: float
+    std: float
+    seeds: int
+    paper: tuple[float, float] | None
+
+    @property
+    def deviations(self) -> float | None:
+        """Distance from the paper in the paper's standard deviations (None where that is no measure)."""
+        if self.paper is None or self.paper[1] == 0:
+            return None
+        return abs(self.mean - self.paper[0]) / self.paper[1]
+
+
+def entries(suite: Suite, cells: Sequence[tuple[str, Cell]], metric: str) -> list[Entry]:
+    """All numbers of one metric: `cells` are (column label, record)."""
+    published = paper.pointreach(suite.paper[metric], metric) if metric in suite.paper else {}
+    found = []
+    for label, cell in cells:
+        group = tasks.get(cell.config.group)
+        for task in group.tasks:
+            values = cell.per_seed(metric, task.name)
+            beside = published.get((group.label, task.name, label))
+            found.append(Entry(group.label, task.name, label, float(values.mean()), float(values.std()), len(values), beside))
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Agreement:
+    """How close a table is to the paper's."""
+
+    cells: int
+    mean_absolute_difference: float
+    rank_correlation: float
+    far: tuple[Entry, ...]  # more than two of the paper's standard deviations away
+
+
+def agreement(table: Sequence[Entry]) -> Agreement | None:
+    beside = [entry for entry in table if entry.paper is not None]
+    if len(beside) < 2:
+        return None
+    ours = np.array([entry.mean for entry in beside])
+    theirs = np.array([entry.paper[0] for entry in beside if entry.paper is not None])
+    correlation = float(stats.spearmanr(ours, theirs).statistic) if len(set(ours)) > 1 and len(set(theirs)) > 1 else float("nan")
+    far = tuple(entry for entry in beside if (entry.deviations or 0.0) > 2.0 or (entry.paper == (0.0, 0.0) and entry.mean > 0))
+    return Agreement(len(beside), float(np.abs(ours - theirs).mean()), correlation, far)
+
+
+def _grid(table: Sequence[Entry]) -> tuple[list[str], list[tuple[str, str]], dict[tuple[str, str, str], Entry]]:
+    columns = list(dict.fromkeys(entry.column for entry in table))
+    rows = list(dict.fromkeys((entry.dataset, entry.task) for entry in table))
+    return columns, rows, {(entry.dataset, entry.task, entry.column): entry for entry in table}
+
+
+def _number(mean: float, std: float) -> str:
+    return f"{mean:.2f} ± {std:.2f}"
+
+
+def terminal(table: Sequence[Entry], title: str) -> Table:
+    """Ours in the first line of each cell, the paper's below it."""
+    columns, rows, at = _grid(table)
+    beside = any(entry.paper for entry in table)
+    drawn = Table(title=title, caption="second line: the paper" if beside else None, show_lines=beside)
+    drawn.add_column("dataset", no_wrap=True)
+    drawn.add_column("goals")
+    for column in columns:
+        drawn.add_column(column, justify="right", no_wrap=True)
+    for dataset, task in rows:
+        texts = []
+        for column in columns:
+            entry = at.get((dataset, task, column))
+            text = "" if entry is None else _number(entry.mean, entry.std)
+            if entry is not None and entry.paper is not None:
+                text += f"\n[dim]{_number(*entry.paper)}[/dim]"
+            texts.append(text)
+        drawn.add_row(dataset, task, *texts)
+    return drawn
+
+
+def markdown(table: Sequence[Entry]) -> str:
+    """The same as Markdown: ours, and the paper's in brackets."""
+    columns, rows, at = _grid(table)
+    lines = [f"| dataset | goals | {' | '.join(columns)} |", f"|---|---|{'---:|' * len(columns)}"]
+    for dataset, task in rows:
+        texts = []
+        for column in columns:
+            entry = at.get((dataset, task, column))
+            text = "" if entry is None else _number(entry.mean, entry.std)
+            if entry is not None and entry.paper is not None:
+                text += f" ({_number(*entry.paper)})"
+            texts.append(text)
+        lines.append(f"| {dataset} | {task} | {' | '.join(texts)} |")
+    return "\n".join(lines) + "\n"
+
+
+def comma_separated(tables: dict[str, Sequence[Entry]]) -> str:
+    """All metrics in long form, one number a row."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["metric", "dataset", "goals", "algorithm", "mean", "std", "seeds", "paper_mean", "paper_std"])
+    for metric, table in tables.items():
+        for e in table:
+            beside = ("", "") if e.paper is None else e.paper
+            writer.writerow([metric, e.dataset, e.task, e.column, f"{e.mean:.4f}", f"{e.std:.4f}", e.seeds, *beside])
+    return buffer.getvalue()
