@@ -1,9 +1,9 @@
 """A run on disk: config, metrics as they come, a checkpoint that resumes exactly, raw episode records.
 
-    runs/NAME/config.json              what was trained, on which data, with which versions
-              metrics.csv              one row per report and seed, appended while it trains
-              checkpoint.safetensors   the whole training state
-              episodes.parquet         one row per evaluated episode
+runs/NAME/config.json              what was trained, on which data, with which versions
+          metrics.csv              one row per report and seed, appended while it trains
+          checkpoint.safetensors   the whole training state
+          episodes.parquet         one row per evaluated episode
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import jax
 import numpy as np
@@ -59,7 +58,8 @@ def open_problem(group: str | None, data: Path | None, goal_threshold: float | N
         raise GoatError("name a task group with --group, or your own file with --data and --goal-threshold; see `goat list`")
     known = None if group is None else tasks.get(group)
     if known is None:
-        assert data is not None and goal_threshold is not None
+        assert data is not None
+        assert goal_threshold is not None
         episodes = datasets.load(data)
         return Problem(episodes, episodes.spec(goal_threshold), Settings(), None)
     episodes = point.make(known.name) if data is None else datasets.load(data)

@@ -112,4 +112,3 @@ def run_chunk(
 
 def _seed_keys(members: Members, stream: int) -> jax.Array:
     return jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), stream))(jnp.asarray([seed for _, seed in members]))
-

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar, dataclass_transform
 import jax
 import numpy as np
 
-type_of_class = TypeVar("type_of_class", bound=type)
+Class = TypeVar("Class")
 
 # Nested dictionaries, tuples and dataclasses with arrays at the leaves: networks, optimiser states, weight statistics.
 Pytree = Any
@@ -41,15 +41,16 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> GoatError:
     return GoatError(f"unknown {kind} '{name}'; {hint}")
 
 
-def static(default: Any = dataclasses.MISSING) -> Any:
+def static(*, default: Any) -> Any:
     """A dataclass field that shapes the program (a size, a choice) instead of being a number in it."""
     return dataclasses.field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
-def pytree(cls: type_of_class) -> type_of_class:
+def pytree(cls: type[Class]) -> type[Class]:
     """A frozen dataclass that JAX can trace: plain fields are leaves, `static` fields are compiled in."""
-    return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+    frozen: type[Class] = jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+    return frozen
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,7 +87,8 @@ def run(planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> No
 
 
 def _train_together(one: Planned, other: Planned) -> bool:
-    return one.config.group == other.config.group and jax.tree.structure(one.algorithm) == jax.tree.structure(other.algorithm)
+    structures = {jax.tree.structure(cell.algorithm) for cell in (one, other)}
+    return one.config.group == other.config.group and len(structures) == 1
 
 
 def _fill(cells: Sequence[Planned], folder: Path, on_progress: OnProgress) -> None:
@@ -116,3 +117,26 @@ def collect(planned: Iterable[Planned], folder: Path) -> list[tuple[Planned, Cel
     """The records of all planned cells."""
     found = [(cell, records.read(folder, cell.config)) for cell in planned]
     return [(cell, record) for cell, record in found if record is not None]
+
+
+def suite_cells(suite: Suite, folder: Path) -> list[tuple[str, Cell]]:
+    """The records of a folder that belong to a suite, with their column labels. A cell recorded twice is refused."""
+    labels = {}
+    for column in suite.columns:
+        changes = tuple(sorted(column.overrides.items()))
+        labels[column.algorithm, changes] = column.label
+    names = {name for column in suite.columns for name in column.overrides}
+    found: dict[tuple[str, str], Cell] = {}
+    for cell in records.read_all(folder):
+        changes = tuple(sorted((n, float(v)) for n, v in cell.config.hyperparameters.items() if n in names and v is not None))
+        label = labels.get((cell.config.algorithm, changes))
+        if label is None or cell.config.group not in suite.groups:
+            continue
+        if (cell.config.group, label) in found:
+            raise GoatError(f"{folder} holds two records of {label} on {cell.config.group}; keep one configuration per folder")
+        found[cell.config.group, label] = cell
+    if not found:
+        raise GoatError(f"no records of suite {suite.name} in {folder}")
+    order = {column.label: place for place, column in enumerate(suite.columns)}
+    ranked = sorted(found.items(), key=lambda item: (suite.groups.index(item[0][0]), order[item[0][1]]))
+    return [(label, cell) for (_, label), cell in ranked]

@@ -61,9 +61,7 @@ def percentile(fifo: Fifo, alpha: Any) -> jax.Array:
 def order_statistic(values: jax.Array, rank: jax.Array) -> jax.Array:
     """The value that stands at `rank` (0-based) in sorted order."""
     # Few wide passes suit a GPU, where a pass costs a launch; many narrow ones a CPU, where it costs comparisons.
-    select = jax.lax.platform_dependent(
-        _ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=4)
-    )
+    select = jax.lax.platform_dependent(_ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=4))
     return _from_ordered_bits(select)
 
 

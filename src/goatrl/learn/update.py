@@ -24,7 +24,7 @@ class Agent:
     discount: float = 0.98
     learning_rate: float = 5e-4
     target_keep: float = 0.95
-    target_every: int = static(20)
+    target_every: int = static(default=20)
 
     def init(self, key: jax.Array, spec: Spec) -> TrainState:
         policy_key, value_key, weight_key = jax.random.split(key, 3)
@@ -69,9 +69,7 @@ class Agent:
         return policy_action(state.params["policy"], state.normalizer.observation(observation), state.normalizer.goal(goal))
 
 
-def weighted_regression(
-    settings: Settings, *weights: Weight, value: Value | None = None, relabel: float | None = None
-) -> Agent:
+def weighted_regression(settings: Settings, *weights: Weight, value: Value | None = None, relabel: float | None = None) -> Agent:
     """Imitation of the data's actions, each weighted by the product of `weights`."""
     return Agent(
         policy=Regression(weights),

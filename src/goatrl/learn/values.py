@@ -66,7 +66,7 @@ class Conservative:
     """CQL penalty α E_{a ∼ exp(Q)} Q(s, a, g) (paper, CQL+HER), with a drawn from `actions` uniform ones."""
 
     alpha: float = 1.0
-    actions: int = static(20)
+    actions: int = static(default=20)
 
     def __call__(self, params: Pytree, batch: Batch, key: jax.Array) -> jax.Array:
         propose, choose = jax.random.split(key)
@@ -92,7 +92,7 @@ def conservative_values(value: jax.Array) -> jax.Array:
 class QEnsemble:
     """N independent Q(s, a, g), each with its own target (paper, eq. 6). `tau` None is the L2 loss."""
 
-    size: int = static(1)
+    size: int = static(default=1)
     tau: float | None = None
     penalty: Conservative | None = None
 
@@ -125,7 +125,7 @@ class QEnsemble:
 class VEnsemble:
     """N independent V(s, g): no action, learned or not, enters (paper, appendix "Additional Ablations": GOAT(V))."""
 
-    size: int = static(1)
+    size: int = static(default=1)
     tau: float | None = None
 
     def init(self, key: jax.Array, spec: Spec) -> Pytree:
@@ -190,7 +190,7 @@ class DualValue:
     """
 
     gradient_penalty: float = 0.01
-    reward: str = static("discriminator")
+    reward: str = static(default="discriminator")
 
     def init(self, key: jax.Array, spec: Spec) -> Pytree:
         v_key, c_key = jax.random.split(key)

@@ -105,7 +105,7 @@ class BestAdvantage:
     alpha_growth: float = 0.01
     floor: float = 0.05
     scale: float = 1.0
-    capacity: int = static(50_000)
+    capacity: int = static(default=50_000)
 
     def init(self, key: jax.Array, spec: Spec) -> quantile.Fifo:
         return quantile.make_fifo(self.capacity)
@@ -122,8 +122,8 @@ class Uncertainty:
 
     w: float = 2.0
     minimum: float = 0.5
-    tanh: bool = static(True)
-    capacity: int = static(10_000)
+    tanh: bool = static(default=True)
+    capacity: int = static(default=10_000)
 
     def init(self, key: jax.Array, spec: Spec) -> quantile.Fifo:
         return quantile.make_fifo(self.capacity)
@@ -176,8 +176,8 @@ class RND:
     w: float = 2.0
     minimum: float = 0.5
     learning_rate: float = 5e-4
-    features: int = static(64)
-    capacity: int = static(10_000)
+    features: int = static(default=64)
+    capacity: int = static(default=10_000)
 
     def init(self, key: jax.Array, spec: Spec) -> Pytree:
         random_key, predictor_key = jax.random.split(key)

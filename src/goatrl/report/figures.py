@@ -89,7 +89,15 @@ def bars(table: Sequence[Entry]) -> Figure:
             found = [(place, at[d, task, column]) for place, d in enumerate(datasets) if (d, task, column) in at]
             x = np.array([place for place, _ in found]) + (index - (len(columns) - 1) / 2) * width
             color = PALETTE[index % len(PALETTE)]
-            axis.bar(x, [e.mean for _, e in found], width * 0.9, yerr=[e.std for _, e in found], color=color, label=column, error_kw={"lw": 0.8})
+            axis.bar(
+                x,
+                [e.mean for _, e in found],
+                width * 0.9,
+                yerr=[e.std for _, e in found],
+                color=color,
+                label=column,
+                error_kw={"lw": 0.8},
+            )
             theirs = [(at_x, e.paper[0]) for at_x, (_, e) in zip(x, found, strict=True) if e.paper is not None]
             if theirs:
                 axis.scatter(*zip(*theirs, strict=True), marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4)

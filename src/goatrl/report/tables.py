@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich.table import Table
@@ -118,7 +118,7 @@ def markdown(table: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comma_separated(tables: dict[str, Sequence[Entry]]) -> str:
+def comma_separated(tables: Mapping[str, Sequence[Entry]]) -> str:
     """All metrics in long form, one number a row."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

@@ -26,8 +26,7 @@ def half_circle(radius: float, lower: bool = False) -> np.ndarray:
 def circle_task(radius: float) -> Task:
     """The 20 fixed evaluation goals of a radius. The data reaches the upper half of R10 only."""
     goals = np.concatenate([half_circle(radius), half_circle(radius, lower=True)])
-    split = "mixed" if radius <= DATA_RADIUS else "ood"
-    return Task(f"R{radius:g}", split, np.zeros_like(goals), goals, bound=radius + MARGIN)
+    return Task(f"R{radius:g}", "mixed" if radius <= DATA_RADIUS else "ood", np.zeros_like(goals), goals, bound=radius + MARGIN)
 
 
 LABELS = {

@@ -1,0 +1,90 @@
+"""goat bench"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.progress import TaskID
+from tyro.conf import Positional
+
+from goatrl.benchmark import records, runner, statements, suites
+from goatrl.cli.console import console, losses, pairs, progress_bar
+from goatrl.data.storage import write_atomically
+from goatrl.report import tables
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """Run a suite of the paper beside its numbers. What is already recorded is not run again.
+
+    Examples:
+      goat bench pointreach
+      goat bench pointreach --groups pointreach-expert-10 --algorithms goat bc --seeds 3
+      goat bench pointreach --data pointreach-expert-10=clean.pkl --out results/theirs
+    """
+
+    suite: Positional[str]
+    out: Path | None = None
+    """Where records and tables go; results/SUITE if not given."""
+    groups: tuple[str, ...] = ()
+    """Only these task groups."""
+    algorithms: tuple[str, ...] = ()
+    """Only these algorithms."""
+    seeds: int = 5
+    data: tuple[str, ...] = ()
+    """GROUP=FILE: a dataset file (.npz, .pkl) in place of the group's own; may name several."""
+    updates: int | None = None
+    """Number of updates, if not the group's (for a quick look)."""
+
+    def run(self) -> None:
+        suite = suites.get(self.suite)
+        folder = Path("results") / suite.name if self.out is None else self.out
+        files = {name: Path(file) for name, file in pairs(self.data, "a dataset: write GROUP=FILE").items()}
+        planned = runner.plan(
+            suite, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates
+        )
+        missing = sum(records.read(folder, cell.config) is None for cell in planned)
+        console.print(f"{suite.name}: {len(planned)} cells of {self.seeds} seeds, {missing} to run, records in {folder}")
+        with progress_bar() as progress:
+            bars: dict[str, TaskID] = {}
+
+            def show(label: str, step: int, updates: int, metrics: Mapping[str, float]) -> None:
+                if label not in bars:
+                    bars[label] = progress.add_task(label, total=updates, losses="compiling")
+                else:
+                    progress.update(bars[label], completed=step, losses=losses(metrics))
+
+            runner.run(planned, folder, show)
+        publish(suite, runner.collect(planned, folder), folder)
+
+
+def publish(suite: suites.Suite, found: Sequence[tuple[runner.Planned, records.Cell]], folder: Path) -> None:
+    """Print a suite's tables and verdicts, and write them beside the records."""
+    cells = [(planned.column.label, cell) for planned, cell in found]
+    by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
+    for metric, table in by_metric.items():
+        console.print(tables.terminal(table, f"{suite.name}: {metric}, mean ± standard deviation over seeds"))
+        write_text(folder / f"{metric}.md", tables.markdown(table))
+    write_text(folder / "table.csv", tables.comma_separated(by_metric))
+    close = tables.agreement(by_metric["success"])
+    if close is not None:
+        console.print(
+            f"against the paper, success in {close.cells} cells: mean absolute difference "
+            f"{close.mean_absolute_difference:.3f}, rank correlation {close.rank_correlation:.3f}, "
+            f"{len(close.far)} cells further than two of its standard deviations"
+        )
+        for entry in close.far:
+            theirs = entry.paper or (0.0, 0.0)
+            console.print(
+                f"  {entry.dataset}, {entry.task}, {entry.column}: {entry.mean:.2f}, paper {theirs[0]:.2f} ± {theirs[1]:.2f}"
+            )
+    if suite.statements:
+        verdicts = statements.check({(cell.config.group, label): cell for label, cell in cells})
+        for verdict in verdicts:
+            mark = {True: "[green]held[/green]", False: "[red]not held[/red]", None: "[dim]not checked[/dim]"}[verdict.held]
+            console.print(f"{mark}: {verdict.claim} ({verdict.evidence})", highlight=False)
+    console.print(f"wrote {folder}/success.md, return.md and table.csv")
+
+
+def write_text(path: Path, text: str) -> None:
+    write_atomically(path, lambda file: file.write(text.encode()))

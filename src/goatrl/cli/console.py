@@ -1,0 +1,49 @@
+"""What all commands share: the console, progress, NAME=VALUE arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from tyro.conf import subcommand
+
+from goatrl.types import GoatError
+
+console = Console()
+
+
+def command(name: str, kind: type) -> Any:
+    """A subcommand whose --help shows the whole docstring, examples included."""
+    return subcommand(name, description=inspect.cleandoc(kind.__doc__ or ""))
+
+
+def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
+    """NAME=VALUE arguments as a dictionary."""
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise GoatError(f"'{text}' is not {what}")
+        found[name] = value
+    return found
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("[dim]{task.fields[losses]}[/dim]"),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console) as progress:
+        yield progress
+
+
+def losses(metrics: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.3g}" for name, value in metrics.items() if name.endswith("loss"))

@@ -1,0 +1,114 @@
+"""goat figure"""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import tyro
+from tyro.conf import Positional
+
+from goatrl import tasks
+from goatrl.benchmark import records, runner, suites
+from goatrl.cli.console import command, console, pairs
+from goatrl.evaluate import value_spread
+from goatrl.report import figures, tables
+from goatrl.runs import Run, open_problem
+from goatrl.types import Episodes, GoatError
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureTrajectories:
+    """Draw the paths of each agent with its dataset and goals: the paper's first figure.
+
+    Example:
+      goat figure trajectories results/pointreach --out trajectories.png
+    """
+
+    folder: Positional[Path]
+    out: Path
+    task: str = "R10"
+    suite: str = "pointreach"
+    data: tuple[str, ...] = ()
+    """GROUP=FILE: the dataset files that the records were made with, if not the groups' own."""
+
+    def run(self) -> None:
+        suite = suites.get(self.suite)
+        files = {name: Path(file) for name, file in pairs(self.data, "a dataset: write GROUP=FILE").items()}
+        cells = runner.suite_cells(suite, self.folder)
+        rows: dict[str, tuple[Episodes, dict[str, records.Cell]]] = {}
+        for label, cell in cells:
+            group = tasks.get(cell.config.group)
+            episodes = open_problem(group.name, files.get(group.name)).episodes
+            if episodes.checksum() != cell.config.checksum:
+                raise GoatError(f"the records were made with another {group.name}; name its file with --data {group.name}=FILE")
+            rows.setdefault(group.label, (episodes, {}))[1][label] = cell
+        present = [column.label for column in suite.columns if any(column.label == label for label, _ in cells)]
+        task = tasks.get(cells[0][1].config.group).task(self.task)
+        figures.save(figures.trajectories(rows, task.name, task.bound, present), self.out)
+        console.print(f"wrote {self.out}")
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureBars:
+    """Draw success rates as bars, with the paper's numbers marked.
+
+    Example:
+      goat figure bars results/pointreach --out bars.svg
+    """
+
+    folder: Positional[Path]
+    out: Path
+    suite: str = "pointreach"
+
+    def run(self) -> None:
+        suite = suites.get(self.suite)
+        cells = runner.suite_cells(suite, self.folder)
+        figures.save(figures.bars(tables.entries(suite, cells, "success")), self.out)
+        console.print(f"wrote {self.out}")
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureDensity:
+    """Draw 1/std of a run's value ensemble over goals (appendix "Uncertainty and Density").
+
+    Example:
+      goat figure density runs/goat --out density.png
+    """
+
+    folder: Positional[Path]
+    out: Path
+    seed: int = 0
+
+    def run(self) -> None:
+        run = Run(self.folder)
+        problem = run.problem()
+        members, state = run.restore(problem)
+        config = run.config()
+        if self.seed not in config.seeds:
+            raise GoatError(f"{self.folder} has no seed {self.seed}; it has {', '.join(map(str, config.seeds))}")
+        algorithm = members[0][0]
+        if problem.spec.goal_dim != 2:
+            raise GoatError(f"{self.folder} has goals of {problem.spec.goal_dim} numbers; the map needs two")
+        grid = np.arange(-10.0, 11.0)
+        goals = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+        spread = value_spread(algorithm, state, config.seeds.index(self.seed), goals).reshape(len(grid), len(grid))
+        figures.save(figures.density(grid, spread, problem.episodes), self.out)
+        console.print(f"wrote {self.out}")
+
+
+Figures = (
+    Annotated[FigureTrajectories, command("trajectories", FigureTrajectories)]
+    | Annotated[FigureBars, command("bars", FigureBars)]
+    | Annotated[FigureDensity, command("density", FigureDensity)]
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureCommand:
+    """Draw figures from records and runs, as PNG, SVG or PDF."""
+
+    command: tyro.conf.OmitSubcommandPrefixes[Figures]
+
+    def run(self) -> None:
+        self.command.run()

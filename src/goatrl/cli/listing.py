@@ -1,0 +1,45 @@
+"""goat list"""
+
+import dataclasses
+
+from rich.table import Table
+from tyro.conf import Positional
+
+from goatrl import algorithms, tasks
+from goatrl.benchmark import suites
+from goatrl.cli.console import console
+from goatrl.learn.parameters import hyperparameters
+from goatrl.types import Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class List:
+    """Show algorithms, task groups and suites, or all numbers of one algorithm.
+
+    Examples:
+      goat list
+      goat list goat
+    """
+
+    algorithm: Positional[str | None] = None
+    """An algorithm whose hyper-parameters are shown (the names that --set takes)."""
+
+    def run(self) -> None:
+        if self.algorithm is not None:
+            entry = algorithms.get(self.algorithm)
+            table = Table(title=f"{entry.name}: {entry.summary}", title_justify="left")
+            table.add_column("hyper-parameter")
+            table.add_column("value", justify="right")
+            for name, value in hyperparameters(entry.build(Settings())).items():
+                table.add_row(name, str(value))
+            console.print(table)
+            return
+        for title, rows in (
+            ("Algorithms", [(e.name, e.label, e.summary) for e in sorted(algorithms.entries().values(), key=lambda e: e.name)]),
+            ("Task groups", [(g.name, g.label, ", ".join(t.name for t in g.tasks)) for g in tasks.groups().values()]),
+            ("Suites", [(s.name, f"{len(s.groups)} × {len(s.columns)} cells", s.summary) for s in suites.SUITES]),
+        ):
+            table = Table(title=title, title_justify="left", show_header=False)
+            for row in rows:
+                table.add_row(*row)
+            console.print(table)

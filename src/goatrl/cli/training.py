@@ -1,0 +1,105 @@
+"""goat train, goat evaluate"""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import tyro
+from rich.table import Table
+from tyro.conf import Positional
+
+from goatrl import tasks
+from goatrl.cli.console import console, losses, pairs, progress_bar
+from goatrl.evaluate import evaluate
+from goatrl.runs import Run, configure, open_problem
+from goatrl.types import GoatError
+
+
+@dataclasses.dataclass(frozen=True)
+class Train:
+    """Train an algorithm with several seeds at once. The same command again resumes an interrupted run exactly.
+
+    Examples:
+      goat train goat --group pointreach-non-expert-10 --out runs/goat
+      goat train goat --group pointreach-non-expert-10 --out runs/w1 --set uncertainty.w=1.0
+      goat train wgcsl --data mine.npz --goal-threshold 0.05 --out runs/mine
+      goat train ./my_algorithm.py --group pointreach-expert-10 --out runs/my
+    """
+
+    algorithm: Positional[str]
+    """A name from `goat list`, or a Python file that registers one algorithm."""
+    out: Path
+    """The run's folder."""
+    group: str | None = None
+    """The task group whose dataset, settings and tasks are used."""
+    data: Path | None = None
+    """A dataset file (.npz or one of the authors' .pkl) instead of the group's own."""
+    goal_threshold: float | None = None
+    """How near counts as reached; needed for your own data without a group."""
+    seeds: int = 5
+    """How many seeds train together (0, 1, …)."""
+    set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """NAME=VALUE of a hyper-parameter (see `goat list ALGORITHM`); may be repeated."""
+    updates: int | None = None
+    """Number of updates, if not the group's."""
+    batch_size: int | None = None
+    """Batch size, if not the group's."""
+
+    def run(self) -> None:
+        problem = open_problem(self.group, self.data, self.goal_threshold)
+        config = configure(
+            self.algorithm,
+            problem,
+            data=self.data,
+            overrides=pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5"),
+            seeds=tuple(range(self.seeds)),
+            updates=self.updates,
+            batch_size=self.batch_size,
+        )
+        run = Run(self.out)
+        with progress_bar() as progress:
+            task = progress.add_task(f"{self.algorithm}, {self.seeds} seeds", total=config.updates, losses="compiling")
+            run.train(
+                config, problem, on_report=lambda step, metrics: progress.update(task, completed=step, losses=losses(metrics))
+            )
+        console.print(f"trained: {run.checkpoint_path}")
+        if problem.group is not None:
+            console.print(f"judge it: goat evaluate {self.out}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluate:
+    """Judge a trained run on its tasks; every episode becomes a row of RUN/episodes.parquet.
+
+    Examples:
+      goat evaluate runs/goat
+      goat evaluate runs/goat --tasks R20
+    """
+
+    folder: Positional[Path]
+    tasks: tuple[str, ...] = ()
+    """Only these tasks."""
+    group: str | None = None
+    """The task group to judge on, for a run that was trained on your own data."""
+
+    def run(self) -> None:
+        run = Run(self.folder)
+        problem = run.problem()
+        group = tasks.get(self.group) if self.group is not None else problem.group
+        if group is None:
+            raise GoatError(f"{self.folder} was trained without a task group; say which tasks with --group")
+        members, state = run.restore(problem)
+        table = evaluate(members, state, group, [group.task(name) for name in self.tasks] or None)
+        run.write_episodes(table)
+        shown = Table(title=f"{run.config().algorithm} on {group.label}", title_justify="left")
+        for heading in ("task", "split", "success", "return", "episodes"):
+            shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
+        for task in dict.fromkeys(table.column("task").to_pylist()):
+            rows = table.filter(np.asarray(table.column("task").to_pylist()) == task)
+            success = rows.column("success").to_numpy(zero_copy_only=False).astype(float).reshape(len(members), -1).mean(1)
+            returns = rows.column("return").to_numpy().astype(float).reshape(len(members), -1).mean(1)
+            split = rows.column("split")[0].as_py()
+            numbers = [f"{values.mean():.2f} ± {values.std():.2f}" for values in (success, returns)]
+            shown.add_row(task, split, *numbers, str(rows.num_rows))
+        console.print(shown)
+        console.print(f"wrote {run.episodes_path}")
