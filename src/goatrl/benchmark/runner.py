@@ -82,7 +82,7 @@ def run(planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> No
     while missing:
         first = missing[0]
         together = [cell for cell in missing if _train_together(first, cell)]
-        missing = [cell for cell in missing if cell not in together]
+        missing = [cell for cell in missing if not _train_together(first, cell)]
         _fill(together, folder, on_progress)
 
 

@@ -66,12 +66,12 @@ def order_statistic(values: jax.Array, rank: jax.Array) -> jax.Array:
 
 
 def _select(keys: jax.Array, rank: jax.Array, bits: int) -> jax.Array:
+    digits = np.arange(1, 2**bits, dtype=np.uint32)
     found = jnp.zeros((), jnp.uint32)
     for shift in range(32 - bits, -1, -bits):
-        # One sum per candidate, not one sum of a table: the compiler then reads each key once for all of them.
-        below = [jnp.sum((keys < found + np.uint32(digit << shift)).astype(jnp.int32)) for digit in range(1, 2**bits)]
-        digit = sum((count <= rank).astype(jnp.uint32) for count in below)
-        found = found + (digit << np.uint32(shift))
+        candidates = found + (digits << np.uint32(shift))
+        below = jnp.sum((keys[None, :] < candidates[:, None]).astype(jnp.int32), axis=1)
+        found = found + (jnp.sum((below <= rank).astype(jnp.uint32), dtype=jnp.uint32) << np.uint32(shift))
     return found
 
 
