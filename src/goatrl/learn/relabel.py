@@ -21,8 +21,7 @@ def sample(key: jax.Array, episodes: Episodes, size: int, relabel: Any, threshol
     horizon = episodes.horizon
     episode = jax.random.randint(which, (size,), 0, episodes.count)
     step = jax.random.randint(when, (size,), 0, horizon)
-    later = step + 1 + jnp.floor(jax.random.uniform(ahead, (size,)) * (horizon - step)).astype(step.dtype)
-    later = jnp.minimum(later, horizon)  # uniform() · n may round up to n
+    later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
     relabelled = jax.random.uniform(whether, (size,)) < relabel
     goal = jnp.where(relabelled[:, None], episodes.achieved[episode, later], episodes.goals[episode])
     return Batch(

@@ -1,0 +1,111 @@
+"""Problems so small that the answer is known."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from goatrl import algorithms, train
+from goatrl.learn.parameters import override
+from goatrl.types import Episodes, Settings, TrainState, make_episodes
+
+SETTINGS = Settings(updates=800, batch_size=64, target_every=4, target_keep=0.8, alpha_growth=0.1)
+
+
+def fit(name: str, episodes: Episodes, threshold: float, updates: int, **changes: float) -> tuple[object, TrainState]:
+    algorithm = override(algorithms.get(name).build(SETTINGS), changes)
+    members = [(algorithm, 0)]
+    *_, last = train.train(members, episodes.spec(threshold), episodes, updates=updates, batch_size=64, interval=updates)
+    return algorithm, jax.tree.map(lambda leaf: leaf[0], last.state)
+
+
+def corridor() -> Episodes:
+    """A walker goes 0 → 1 → 2 → 3 with action +0.9 and waits at its goal 3 with action 0."""
+    positions = np.array([0.0, 1.0, 2.0, 3.0, 3.0, 3.0, 3.0])[None, :, None]
+    actions = np.array([0.9, 0.9, 0.9, 0.0, 0.0, 0.0])[None, :, None]
+    return make_episodes(positions, positions, actions, np.array([[3.0]]))
+
+
+# With γ = ½ and reward 1 on every arrival at, or wait in, 3: V(3) = V(2) = 1/(1−γ) = 2, V(1) = γ·2, V(0) = γ²·2.
+CORRIDOR_VALUES = [0.5, 1.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["goat", "goat_v", "wgcsl", "iql_her"])
+def test_values_of_the_corridor(name: str) -> None:
+    changes = {"relabel": 0.0, "discount": 0.5}
+    if name == "iql_her":
+        changes["implicit_q.tau"] = 0.5  # one action per state: any expectile is the value, the mean is learned fastest
+    algorithm, state = fit(name, corridor(), 0.1, 800, **changes)
+    places = state.normalizer.observation(jnp.asarray([[0.0], [1.0], [2.0], [3.0]]))
+    goal = state.normalizer.goal(jnp.full((4, 1), 3.0))
+    action = jnp.asarray([[0.9], [0.9], [0.9], [0.0]])
+    values = np.asarray(algorithm.value.values(state.params["value"], places, goal, action)).mean(axis=0)
+    np.testing.assert_allclose(values, CORRIDOR_VALUES, atol=0.15)
+
+
+def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:
+    """From the same place and with the same action, half of the episodes arrive: Q = ½ at γ = 0; τ < ½ must say less, τ > ½ more."""
+    arrive = np.array([0.0, 1.0])[None, :, None]
+    stay = np.array([0.0, 0.0])[None, :, None]
+    positions = np.concatenate([arrive, stay])
+    episodes = make_episodes(positions, positions, np.full((2, 1, 1), 0.5), np.ones((2, 1)))
+    values = {}
+    for tau in (0.1, 0.5, 0.9):
+        changes = {"relabel": 0.0, "discount": 0.0, "q_ensemble.tau": tau}
+        algorithm, state = fit("wgcsl_er", episodes, 0.1, 400, **changes)
+        place = state.normalizer.observation(jnp.zeros((1, 1)))
+        goal = state.normalizer.goal(jnp.ones((1, 1)))
+        values[tau] = float(algorithm.value.values(state.params["value"], place, goal, jnp.full((1, 1), 0.5))[0, 0])
+    # The τ-expectile of a fair coin is τ itself.
+    np.testing.assert_allclose([values[0.1], values[0.5], values[0.9]], [0.1, 0.5, 0.9], atol=0.12)
+
+
+def line_world(reach: float) -> Episodes:
+    """Walks on a line with clip(g − s, −1, 1) from 0 to goals within ±reach."""
+    goals = np.linspace(-reach, reach, 21)[:, None]
+    position, positions, actions = np.zeros_like(goals), [np.zeros_like(goals)], []
+    for _ in range(12):
+        actions.append(np.clip(goals - position, -1, 1))
+        position = position + actions[-1]
+        positions.append(position)
+    observations = np.stack(positions, axis=1)
+    return make_episodes(observations, observations, np.stack(actions, axis=1), goals)
+
+
+@pytest.mark.parametrize("name", ["goat", "wgcsl"])
+def test_a_goal_beyond_the_data_is_reached(name: str) -> None:
+    episodes = line_world(4.0)
+    assert float(np.abs(episodes.achieved).max()) <= 4.0
+    algorithm, state = fit(name, episodes, 0.5, 800)
+    goals = jnp.asarray([[-6.0], [6.0], [3.0]])  # two beyond anything seen, one within
+    position = jnp.zeros_like(goals)
+    for _ in range(12):
+        position = position + algorithm.act(state, position, goals)
+    np.testing.assert_allclose(np.asarray(position), np.asarray(goals), atol=0.5)
+
+
+def test_data_selection_forgets_the_bad_half() -> None:
+    """Half of the data walks away from its goal; plain imitation averages to standing still, weighted imitation does not."""
+    good = line_world(4.0)
+    bad_actions = -np.asarray(good.actions)
+    bad_positions = -np.asarray(good.observations)
+    both = make_episodes(
+        np.concatenate([good.observations, bad_positions]),
+        np.concatenate([good.achieved, bad_positions]),
+        np.concatenate([good.actions, bad_actions]),
+        np.concatenate([good.goals, good.goals]),
+    )
+    goals = jnp.asarray(good.goals)
+    reached = {}
+    for name in ("bc", "wgcsl"):
+        changes = {"relabel": 0.0} if name == "wgcsl" else {}
+        algorithm, state = fit(name, both, 0.5, 800, **changes)
+        position = jnp.zeros_like(goals)
+        for _ in range(12):
+            position = position + algorithm.act(state, position, goals)
+        reached[name] = float((jnp.abs(position - goals) <= 0.5).mean())
+    print(reached)
+    assert reached["bc"] < 0.7
+    assert reached["wgcsl"] > 0.9

@@ -1,0 +1,57 @@
+"""Data flows one way: a room imports only from rooms above it, and learning code knows no task by name."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import goatrl
+from goatrl import tasks
+
+SOURCE = Path(goatrl.__file__).parent
+# `benchmark` writes the records that `report` reads.
+ORDER = ["types", "tasks", "sim", "data", "learn", "algorithms", "train", "checkpoint", "evaluate", "runs", "benchmark", "report", "cli"]
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "goatrl":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("goatrl."):
+            found.add(node.module.split(".")[1])
+    return found & set(ORDER)
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if room(path) in ORDER], ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_upwards_only(path: Path) -> None:
+    mine = ORDER.index(room(path))
+    below = {name for name in imported_rooms(path) if ORDER.index(name) > mine}
+    assert not below, f"{path} imports {below}, which stand below it"
+
+
+def test_every_room_is_in_the_order() -> None:
+    assert {room(path) for path in MODULES} - set(ORDER) == {"__init__", "__main__"}
+
+
+def test_learning_knows_no_task() -> None:
+    words = {word for name in tasks.groups() for word in name.split("-")} - {"expert", "non", "10", "50"}
+    for path in [*(SOURCE / "learn").rglob("*.py"), SOURCE / "train.py"]:
+        text = path.read_text().lower()
+        assert not [word for word in words if word in text], f"{path} names a task"
+
+
+def test_no_pickle_is_loaded_outside_the_array_reader() -> None:
+    for path in MODULES:
+        imports_pickle = any(
+            "pickle" in {alias.name for alias in node.names} for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)
+        )
+        assert imports_pickle == (path == SOURCE / "data" / "authors.py")
+        assert "allow_pickle=True" not in path.read_text()
