@@ -111,7 +111,9 @@ PROGRAMS: dict[str, Callable[[str], bytes]] = {
     "GLOBAL and REDUCE": lambda s: f"cos\nsystem\n(Vtouch {s}\ntR.".encode(),
     "GLOBAL and OBJ": lambda s: f"(cos\nsystem\nVtouch {s}\no.".encode(),
     "INST": lambda s: f"(Vtouch {s}\nios\nsystem\n.".encode(),
-    "STACK_GLOBAL": lambda s: b"\x80\x04\x8c\x02os\x8c\x06system\x93X" + struct.pack("<I", len(s) + 6) + f"touch {s}".encode() + b"\x85R.",
+    "STACK_GLOBAL": lambda s: (
+        b"\x80\x04\x8c\x02os\x8c\x06system\x93X" + struct.pack("<I", len(s) + 6) + f"touch {s}".encode() + b"\x85R."
+    ),
     "STACK_GLOBAL by way of another module": lambda s: (
         b"\x80\x04\x8c\x07pathlib\x8c\x09os.system\x93X" + struct.pack("<I", len(s) + 6) + f"touch {s}".encode() + b"\x85R."
     ),
@@ -323,7 +325,9 @@ def test_random_bytes_are_refused_or_read(tmp_path_factory: pytest.TempPathFacto
 
 
 @given(st.data())
-def test_a_valid_file_with_other_bytes_in_it_is_refused_or_read(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_a_valid_file_with_other_bytes_in_it_is_refused_or_read(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
     content = bytearray(pickle.dumps({"o": np.arange(3.0), "u": np.ones((2, 1))}, data.draw(st.sampled_from([3, 4, 5]))))
     place = data.draw(st.integers(0, len(content) - 1))
     content[place] = data.draw(st.integers(0, 255).filter(lambda byte: byte != ord("r")))

@@ -152,7 +152,10 @@ class Valued:
 
 def valued_state(factors: list[float]) -> TrainState:
     normalizer = normalize.identity(Spec(2, 2, 2, 49, 1.0))
-    params = {"value": jnp.array(factors), "policy": jax.vmap(lambda k: init_mlp(k, 4, 2, (3,)))(jax.random.split(jax.random.key(0), 2))}
+    params = {
+        "value": jnp.array(factors),
+        "policy": jax.vmap(lambda k: init_mlp(k, 4, 2, (3,)))(jax.random.split(jax.random.key(0), 2)),
+    }
     step = jnp.zeros(2)
     repeated = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), normalizer)
     return TrainState(step, params, {}, {}, {}, repeated)

@@ -51,7 +51,9 @@ def test_a_rollout_stays_in_the_box() -> None:
 def test_walking_at_the_goal_reaches_every_goal(name: str) -> None:
     task = GROUP.task(name)
     starts, goals = jnp.asarray(task.starts, jnp.float32), jnp.asarray(task.goals, jnp.float32)
-    path = jax.jit(lambda s, g: sim.rollout(lambda p, q: jnp.clip(q - p, -1.0, 1.0), s, g, task.bound, GROUP.horizon))(starts, goals)
+    path = jax.jit(lambda s, g: sim.rollout(lambda p, q: jnp.clip(q - p, -1.0, 1.0), s, g, task.bound, GROUP.horizon))(
+        starts, goals
+    )
     assert path.shape == (20, 50, 2)
     assert np.linalg.norm(np.asarray(path)[:, -1] - task.goals, axis=-1).max() < 1e-5
 

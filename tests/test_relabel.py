@@ -30,8 +30,7 @@ def labelled(desired: float = 50.0) -> Episodes:
 
 @partial(jax.jit, static_argnames="size")
 def draw(seed: int, episodes: Episodes, probability: float, size: int = SIZE) -> Batch:
-    with jax.numpy_dtype_promotion("standard"):
-        return relabel.sample(jax.random.key(seed), episodes, size, probability, 0.1)
+    return relabel.sample(jax.random.key(seed), episodes, size, probability, 0.1)
 
 
 @pytest.fixture(scope="module")

@@ -80,9 +80,7 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
 
 
 # NumPy leaves a file open that turns out to be no archive, see the last of these tests.
-leaves_file_open = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+leaves_file_open = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @leaves_file_open
@@ -159,7 +157,7 @@ def test_arrays_that_are_no_dataset_are_refused_with_the_file(tmp_path: Path) ->
     arrays = as_arrays(small())
     arrays["goals"] = arrays["goals"] * np.nan
     np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(GoatError, match=rf"a\.npz: goals holds a value that is not finite .*index \(0, 0\)"):
+    with pytest.raises(GoatError, match=r"a\.npz: goals holds a value that is not finite .*index \(0, 0\)"):
         storage.load(tmp_path / "a.npz")
 
 

@@ -66,7 +66,7 @@ def test_divergence_names_update_seed_and_quantity(odd_episodes: Episodes) -> No
 def test_first_bad_update_is_found_in_a_chunk() -> None:
     metrics = {"policy_loss": np.array([[1.0, 1.0, np.nan], [1.0, np.inf, 1.0]]), "value_loss": np.ones((2, 3))}
     chunk = train.Chunk(step=30, state=None, metrics=metrics)
-    with pytest.raises(train.Diverged, match="policy_loss of seed 5 is not finite at update 29$"):
+    with pytest.raises(train.Diverged, match=r"policy_loss of seed 5 is not finite at update 29$"):
         chunk.check_finite([4, 5])
     dataclasses.replace(chunk, metrics={"value_loss": np.ones((2, 3))}).check_finite([4, 5])
 

@@ -129,17 +129,12 @@ def test_compiled_and_plain_updates_agree(updated):
 
 
 def test_the_next_update_sees_the_new_critics(updated):
-    again, _ = AGENT.update(updated[0], BATCH, KEY)
-    # Both the critic's bias and the policy have moved; Q at the policy's own action, row by row.
-    policy, critic = updated[0].params["policy"][0], updated[0].params["value"][0]
-    action = np.tanh(
-        [float(policy["w"][0, 0]) * o + float(policy["w"][1, 0]) * g + float(policy["b"][0]) for o, g in ((1, 5), (3, 6))]
-    )
-    expected = [
-        float(np.asarray(critic["w"])[0, :, 0] @ [o, g, a] + critic["b"][0, 0]) for (o, g), a in zip(((1, 5), (3, 6)), action)
-    ]
-    np.testing.assert_allclose(again.weights[0]["values"][0], expected, rtol=1e-5)
-    assert not np.allclose(expected, [1.0, 1.0], atol=1e-3)
+    state = updated[0]
+    again, _ = AGENT.update(state, BATCH, KEY)
+    action = AGENT.act(state, BATCH.observation, BATCH.goal)
+    expected = AGENT.value.values(state.params["value"], BATCH.observation, BATCH.goal, action)
+    np.testing.assert_allclose(again.weights[0]["values"], expected, rtol=1e-5)
+    assert not np.allclose(expected, [[1.0, 1.0]], atol=1e-3)  # what the first update saw
     assert int(again.weights[0]["step"]) == 8
 
 

@@ -171,17 +171,20 @@ def test_penalty_of_a_constant_network_is_its_value(wrap):
 
 def test_penalty_pushes_values_down_by_alpha_until_the_clip():
     high = ensemble(linear(0.0, 0.0, 0.0, 0.0, bias=80.0), linear(0.0, 0.0, 0.0, 0.0, bias=-2.0))
-    penalty = Conservative(alpha=0.5, actions=4)
-    np.testing.assert_allclose(jax.grad(penalty)(FLAT_Q, BATCH, KEY)[0]["b"], [[0.5], [0.5]], rtol=1e-6)
-    np.testing.assert_allclose(penalty(high, BATCH, KEY), 24.0, rtol=1e-6)  # 0.5 · (50 − 2)
-    np.testing.assert_allclose(jax.grad(penalty)(high, BATCH, KEY)[0]["b"], [[0.0], [0.5]], rtol=1e-6)
+    penalty = jax.jit(jax.value_and_grad(Conservative(alpha=0.5, actions=4)))
+    value, slope = penalty(FLAT_Q, BATCH, KEY)
+    np.testing.assert_allclose(value, 0.5, rtol=1e-6)
+    np.testing.assert_allclose(slope[0]["b"], [[0.5], [0.5]], rtol=1e-6)
+    value, slope = penalty(high, BATCH, KEY)
+    np.testing.assert_allclose(value, 24.0, rtol=1e-6)  # 0.5 · (50 − 2)
+    np.testing.assert_allclose(slope[0]["b"], [[0.0], [0.5]], rtol=1e-6)
 
 
 def test_penalty_lowers_the_actions_that_promise_most():
     # Q = 30 a, while the data acts at a = −1: the largest of the candidates is drawn nearly always.
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf[1:], 64, axis=0), BATCH)
     steep = ensemble(linear(0.0, 0.0, 0.0, 30.0))
-    value, slope = jax.value_and_grad(Conservative())(steep, many, KEY)
+    value, slope = jax.jit(jax.value_and_grad(Conservative()))(steep, many, KEY)
     assert 0.7 < float(slope[0]["w"][0, 3, 0]) <= 1.0  # mean drawn action; uniform ones have mean 0
     np.testing.assert_allclose(value, 30 * float(slope[0]["w"][0, 3, 0]), rtol=1e-5)
     lower = jax.tree.map(lambda leaf, by: leaf - 0.1 * by, steep, slope)
@@ -196,7 +199,7 @@ def test_penalty_lowers_the_actions_that_promise_most():
 def test_penalty_draws_by_value_where_values_differ_little():
     # Q = 0 everywhere: candidates are drawn evenly, so the mean drawn action is that of the candidates, near 0 for many.
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf, 256, axis=0), BATCH)
-    slope = jax.grad(Conservative(actions=400))(ensemble(linear(0.0, 0.0, 0.0, 0.0)), many, KEY)
+    slope = jax.jit(jax.grad(Conservative(actions=400)))(ensemble(linear(0.0, 0.0, 0.0, 0.0)), many, KEY)
     np.testing.assert_allclose(slope[0]["w"][0, 3, 0], 0.0, atol=0.12)
 
 
@@ -322,7 +325,7 @@ def test_no_gradient_flows_into_target_networks_or_the_next_action(case):
     def loss(target, next_action):
         return part.loss(params, target, BATCH, next_action, 0.5, KEY)[0]
 
-    assert_all_zero(jax.grad(loss, argnums=(0, 1))(target, NEXT_ACTION))
+    assert_all_zero(jax.jit(jax.grad(loss, argnums=(0, 1)))(target, NEXT_ACTION))
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def test_no_gradient_flows_through_a_weight(part):
         weight, _ = part(small_carry(part), dataclasses.replace(given, advantage=advantage, values=values))
         return weighted_regression_loss(jnp.zeros((2, 1)), jnp.ones((2, 1)), weight), weight
 
-    slopes, weight = jax.grad(loss, argnums=(0, 1), has_aux=True)(given.advantage, given.values)
+    slopes, weight = jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True))(given.advantage, given.values)
     assert weight.shape == (2,)
     assert float(weight.max()) > 0
     for slope in slopes:

@@ -29,7 +29,7 @@ import goatrl
 from goatrl import algorithms, checkpoint, tasks
 from goatrl import data as datasets
 from goatrl.data import point
-from goatrl.data.storage import write_atomically
+from goatrl.data.storage import WriteError, write_atomically
 from goatrl.learn.parameters import Number, hyperparameters, override
 from goatrl.tasks import TaskGroup
 from goatrl.train import Chunk, Diverged, Members, init, train
@@ -40,6 +40,8 @@ CHECKPOINT_SECONDS = 30.0
 
 class Interrupted(GoatError):
     """The user asked a run to stop; everything up to the last report is on disk."""
+
+    exit_code = 130
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,7 +266,7 @@ class Run:
             with self.metrics_path.open("a") as file:
                 file.write(buffer.getvalue())
         except OSError as error:
-            raise GoatError(f"cannot write {self.metrics_path}: {error.strerror}") from error
+            raise WriteError(self.metrics_path, error) from error
 
     def _truncate_metrics(self, step: int) -> None:
         """Drop what was reported after the checkpoint: it will be computed again."""

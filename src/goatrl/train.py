@@ -21,6 +21,8 @@ Members = Sequence[tuple[Algorithm, int]]  # what trains together: one compositi
 class Diverged(GoatError):
     """A loss is no longer a number."""
 
+    exit_code = 1
+
 
 @dataclasses.dataclass(frozen=True)
 class Chunk:

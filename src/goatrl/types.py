@@ -32,6 +32,8 @@ Metrics = dict[str, jax.Array]
 class GoatError(Exception):
     """Something the user can mend. The message is one line and says what to do."""
 
+    exit_code = 2  # bad usage
+
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> GoatError:
     """The error for a name that does not exist, with the nearest names that do."""

@@ -125,7 +125,8 @@ def test_a_float_is_a_sweep_axis(name: str) -> None:
     slow, fast = (override(build(name), {"learning_rate": rate}) for rate in (1e-5, 1e-2))
     state = run([(slow, SEEDS[0]), (fast, SEEDS[0])]).state
     start = train.init([(slow, SEEDS[0])], SPEC, EPISODES).params["policy"]
-    moved = [sum(np.abs(a[i] - b[0]).sum() for a, b in zip(leaves(state.params["policy"]), leaves(start), strict=True)) for i in (0, 1)]
+    pairs = list(zip(leaves(state.params["policy"]), leaves(start), strict=True))
+    moved = [sum(np.abs(after[member] - before[0]).sum() for after, before in pairs) for member in (0, 1)]
     assert moved[1] > 10 * moved[0]
 
 

@@ -46,7 +46,7 @@ def test_values_of_the_corridor(name: str) -> None:
 
 
 def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:
-    """From the same place and with the same action, half of the episodes arrive: Q = ½ at γ = 0; τ < ½ must say less, τ > ½ more."""
+    """From the same place and with the same action, half of the episodes arrive: τ < ½ must say less than ½."""
     arrive = np.array([0.0, 1.0])[None, :, None]
     stay = np.array([0.0, 0.0])[None, :, None]
     positions = np.concatenate([arrive, stay])
@@ -106,6 +106,5 @@ def test_data_selection_forgets_the_bad_half() -> None:
         for _ in range(12):
             position = position + algorithm.act(state, position, goals)
         reached[name] = float((jnp.abs(position - goals) <= 0.5).mean())
-    print(reached)
-    assert reached["bc"] < 0.7
+    assert reached["bc"] < 0.5
     assert reached["wgcsl"] > 0.9

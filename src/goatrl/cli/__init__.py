@@ -9,7 +9,7 @@ from typing import Annotated
 
 import jax
 import tyro
-from tyro.conf import arg
+from tyro.conf import FlagCreatePairsOff, OmitSubcommandPrefixes, arg
 
 from goatrl.cli.bench import Bench
 from goatrl.cli.console import command
@@ -17,8 +17,6 @@ from goatrl.cli.data import DataCommand
 from goatrl.cli.figure import FigureCommand
 from goatrl.cli.listing import List
 from goatrl.cli.training import Evaluate, Train
-from goatrl.runs import Interrupted
-from goatrl.train import Diverged
 from goatrl.types import GoatError
 
 Command = (
@@ -35,8 +33,8 @@ Command = (
 class Goat:
     """Offline goal-conditioned reinforcement learning that generalises to goals its data never showed."""
 
-    command: tyro.conf.OmitSubcommandPrefixes[Command]
-    debug: Annotated[bool, arg(help="Show the traceback of an error.")] = False
+    command: OmitSubcommandPrefixes[Command]
+    debug: Annotated[FlagCreatePairsOff[bool], arg(help="Show the traceback of an error.")] = False
 
 
 def keep_compiled_programs() -> None:
@@ -48,7 +46,7 @@ def keep_compiled_programs() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0, 1 (a run failed), 2 (bad usage) or 130 (interrupted)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given
+    debug = "--debug" in given  # taken anywhere in the line, not only before the command
     try:
         parsed = tyro.cli(Goat, prog="goat", args=[text for text in given if text != "--debug"])
         keep_compiled_programs()
@@ -60,5 +58,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         print(f"goat: {error}", file=sys.stderr)
-        return 130 if isinstance(error, Interrupted) else 1 if isinstance(error, Diverged) else 2
+        return error.exit_code
     return 0

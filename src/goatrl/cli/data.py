@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import tyro
 from rich.table import Table
-from tyro.conf import Positional
+from tyro.conf import OmitSubcommandPrefixes, Positional
 
 from goatrl import data as datasets
 from goatrl import tasks
@@ -116,7 +115,7 @@ Data = (
 class DataCommand:
     """Make, import and look at datasets."""
 
-    command: tyro.conf.OmitSubcommandPrefixes[Data]
+    command: OmitSubcommandPrefixes[Data]
 
     def run(self) -> None:
         self.command.run()

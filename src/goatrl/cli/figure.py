@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import tyro
-from tyro.conf import Positional
+from tyro.conf import OmitSubcommandPrefixes, Positional
 
 from goatrl import tasks
 from goatrl.benchmark import records, runner, suites
@@ -108,7 +107,7 @@ Figures = (
 class FigureCommand:
     """Draw figures from records and runs, as PNG, SVG or PDF."""
 
-    command: tyro.conf.OmitSubcommandPrefixes[Figures]
+    command: OmitSubcommandPrefixes[Figures]
 
     def run(self) -> None:
         self.command.run()

@@ -4,9 +4,8 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-import tyro
 from rich.table import Table
-from tyro.conf import Positional
+from tyro.conf import Positional, UseAppendAction
 
 from goatrl import tasks
 from goatrl.cli.console import console, losses, pairs, progress_bar
@@ -38,7 +37,7 @@ class Train:
     """How near counts as reached; needed for your own data without a group."""
     seeds: int = 5
     """How many seeds train together (0, 1, …)."""
-    set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    set: UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE of a hyper-parameter (see `goat list ALGORITHM`); may be repeated."""
     updates: int | None = None
     """Number of updates, if not the group's."""

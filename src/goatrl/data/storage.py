@@ -18,6 +18,16 @@ from goatrl.data import authors
 from goatrl.types import Episodes, GoatError, make_episodes
 
 
+class WriteError(GoatError):
+    """The disk refuses; what was written before is as it was."""
+
+    exit_code = 1
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        reason = "no space left on the disk" if error.errno == errno.ENOSPC else error.strerror or str(error)
+        super().__init__(f"cannot write {path}: {reason}; what was there before is untouched")
+
+
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """`path` gets the whole new content or keeps its old one, also on a crash or a full disk."""
     temporary = None
@@ -31,8 +41,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except OSError as error:
-        reason = "no space left on the disk" if error.errno == errno.ENOSPC else error.strerror or str(error)
-        raise GoatError(f"cannot write {path}: {reason}; what was there before is untouched") from error
+        raise WriteError(path, error) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
@@ -52,7 +61,7 @@ def load(path: Path) -> Episodes:
         return authors.import_episodes(path)
     names = [field.name for field in dataclasses.fields(Episodes)]
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             missing = [name for name in names if name not in file]
             if missing:
                 raise GoatError(f"{path} lacks {', '.join(missing)}; a dataset has {', '.join(names)}")

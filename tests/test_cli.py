@@ -1,0 +1,189 @@
+"""The command line as a user meets it: help with examples, one-line errors, exit codes, files."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from goatrl import algorithms, cli
+from goatrl import data as datasets
+from goatrl.types import Episodes
+
+COMMANDS = [
+    ["list"],
+    ["data", "make"],
+    ["data", "import"],
+    ["data", "info"],
+    ["train"],
+    ["evaluate"],
+    ["bench"],
+    ["figure", "trajectories"],
+    ["figure", "bars"],
+    ["figure", "density"],
+]
+GROUP = "pointreach-non-expert-10"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    monkeypatch.chdir(tmp_path)
+
+
+def goat(*arguments: object) -> int:
+    return cli.main([str(argument) for argument in arguments])
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    text = capsys.readouterr().err.strip()
+    assert text.startswith("goat: ")
+    assert "\n" not in text, "an error is one line"
+    return text
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        goat(*command, "--help")
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert f"goat {' '.join(command)}" in shown.split("Example", 1)[1]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["trian"], ["train"], ["train", "goat", "--gruop", "x"], ["bench", "pointreach", "--seeds", "many"]]
+)
+def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        goat(*arguments)
+    assert ended.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "gaot", "--group", GROUP, "--out", "run"], "unknown algorithm 'gaot'; did you mean goat"),
+        (["train", "goat", "--group", "pointreach-expert10", "--out", "run"], "did you mean pointreach-expert-10"),
+        (["train", "goat", "--out", "run"], "name a task group with --group"),
+        (["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.v=1"], "did you mean uncertainty.w"),
+        (["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.w"], "write NAME=VALUE"),
+        (["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.w=big"], "needs a float, not 'big'"),
+        (["train", "goat", "--group", GROUP, "--out", "run", "--seeds", "0"], "at least one"),
+        (["train", "goat", "--group", GROUP, "--out", "run", "--updates", "7"], "multiple of target_every (4), not 7"),
+        (["train", "./no_such.py", "--group", GROUP, "--out", "run"], "no such file: no_such.py"),
+        (["train", "goat", "--data", "none.npz", "--goal-threshold", "1", "--out", "run"], "no such file: none.npz"),
+        (["evaluate", "nowhere"], "nowhere is not a run"),
+        (["bench", "pointreech"], "unknown suite 'pointreech'; did you mean pointreach"),
+        (["bench", "pointreach", "--algorithms", "goat", "cql"], "did you mean cql_her"),
+        (["bench", "pointreach", "--data", "x=y.pkl"], "unknown group of pointreach 'x'"),
+        (["data", "make", "pointreach-expert", "--out", "x.npz"], "did you mean pointreach-expert-10"),
+        (["data", "make", GROUP, "--out", "x.csv"], "datasets are written as .npz"),
+        (["data", "info", "pointreach-expert"], "did you mean pointreach-expert-10"),
+        (["figure", "bars", "nowhere", "--out", "x.png"], "no records in nowhere"),
+    ],
+)
+def test_errors_are_one_helpful_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat(*arguments) == 2
+    assert message in error_line(capsys)
+    assert not Path("run", "checkpoint.safetensors").exists()
+
+
+def test_a_traceback_only_with_debug(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Exception, match="unknown suite"):
+        goat("bench", "nothing", "--debug")
+    assert capsys.readouterr().err == ""
+
+
+def test_bad_files_are_one_helpful_line(capsys: pytest.CaptureFixture[str], odd_episodes: Episodes) -> None:
+    Path("empty.npz").write_bytes(b"")
+    Path("empty.pkl").write_bytes(b"")
+    datasets.save(odd_episodes, Path("good.npz"))
+    Path("cut.npz").write_bytes(Path("good.npz").read_bytes()[:300])
+    arrays = dict(np.load("good.npz"))
+    np.savez("nan.npz", **(arrays | {"actions": arrays["actions"] * np.nan}))
+    np.savez("shapes.npz", **(arrays | {"actions": arrays["actions"][:, :-1]}))
+    Path("crafted.pkl").write_bytes(b"cos\nsystem\n(S'touch executed'\ntR.")
+    for name, message in {
+        "empty.npz": "damaged",
+        "empty.pkl": "is empty",
+        "cut.npz": "damaged",
+        "nan.npz": "not finite",
+        "shapes.npz": "one observation more than actions",
+        "crafted.pkl": "refused: it holds the name os.system",
+    }.items():
+        assert goat("train", "bc", "--data", name, "--goal-threshold", "1", "--out", "run") == 2
+        assert message in error_line(capsys)
+    assert not Path("executed").exists()
+
+
+def test_list_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("list") == 0
+    shown = capsys.readouterr().out
+    for name in (*algorithms.entries(), "pointreach-imbalanced-expert-10", "pointreach-cql-alpha"):
+        assert name[:20] in shown
+
+
+def test_from_data_to_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    """Make data, train on the file, evaluate, draw: the files that each step promises are there."""
+    assert goat("data", "make", GROUP, "--out", "mine.npz") == 0
+    assert goat("data", "info", "mine.npz", "--figure", "mine.svg") == 0
+    train = ["train", "goat", "--group", GROUP, "--data", "mine.npz", "--seeds", "2", "--updates", "40", "--batch-size", "16"]
+    assert goat(*train, "--out", "run", "--set", "uncertainty.w=1.5", "--set", "q_ensemble.size=3") == 0
+    assert goat("evaluate", "run") == 0
+    rows = pq.read_table("run/episodes.parquet")
+    assert rows.num_rows == 2 * 2 * 20  # tasks × seeds × goals
+    assert goat("evaluate", "run", "--tasks", "r20") == 0
+    assert set(pq.read_table("run/episodes.parquet").column("task").to_pylist()) == {"R20"}
+    assert goat("figure", "density", "run", "--out", "density.png") == 0
+    assert all(Path(name).stat().st_size > 1000 for name in ("mine.svg", "density.png"))
+    capsys.readouterr()
+    assert goat("figure", "density", "run", "--out", "density.png", "--seed", "9") == 2
+    assert "no seed 9; it has 0, 1" in error_line(capsys)
+
+
+def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = ["bench", "pointreach", "--groups", GROUP, "--seeds", "2", "--updates", "8", "--out", "out"]
+    assert goat(*bench, "--algorithms", "bc", "gcsl") == 0
+    shown = capsys.readouterr().out
+    assert "2 cells of 2 seeds, 2 to run" in shown
+    assert "not checked" in shown, "conclusions that lack cells say so"
+    before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*.parquet")}
+    assert len(before) == 2
+    assert goat(*bench, "--algorithms", "bc", "gcsl", "wgcsl") == 0
+    assert "3 cells of 2 seeds, 1 to run" in capsys.readouterr().out
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+    assert "0.29 ± 0.06" in Path("out/success.md").read_text(), "the paper's number stands beside ours"
+    assert Path("out/table.csv").read_text().count("\n") == 1 + 2 * 2 * 3
+    for figure in ("trajectories", "bars"):
+        assert goat("figure", figure, "out", "--out", f"{figure}.png") == 0
+        assert Path(f"{figure}.png").stat().st_size > 5000
+
+
+def test_bench_trains_a_sweep_together(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = ["bench", "pointreach-cql-alpha", "--groups", "pointreach-expert-10", "--seeds", "1", "--updates", "4", "--out", "out"]
+    assert goat(*bench) == 0
+    assert "5 cells of 1 seeds, 5 to run" in capsys.readouterr().out
+    tables = [pq.read_table(path) for path in Path("out").glob("*.parquet")]
+    assert len(tables) == 5
+    finals = [tuple(table.column("final_distance").to_pylist()) for table in tables]
+    assert all(one != other for one, other in itertools.combinations(finals, 2)), "each α trains its own agent"
+
+
+def test_an_algorithm_in_one_file() -> None:
+    Path("mine.py").write_text(
+        "from goatrl.algorithms import register\n"
+        "from goatrl.learn.update import weighted_regression\n\n\n"
+        "@register('Mine')\n"
+        "def mine_alone(s):\n"
+        "    '''Imitation.'''\n"
+        "    return weighted_regression(s)\n"
+    )
+    assert goat("train", "./mine.py", "--group", GROUP, "--seeds", "1", "--updates", "8", "--out", "run") == 0
+    assert goat("evaluate", "run") == 0
+    Path("none.py").write_text("x = 1\n")
+    assert goat("train", "./none.py", "--group", GROUP, "--out", "other") == 2

@@ -1,0 +1,194 @@
+"""Figures: they show something, the same bytes every time, in the format that the file's name asks for."""
+
+from __future__ import annotations
+
+import itertools
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from goatrl import tasks
+from goatrl.benchmark.records import Cell, CellConfig
+from goatrl.data import point
+from goatrl.evaluate import SCHEMA
+from goatrl.report import figures
+from goatrl.report.tables import Entry
+from goatrl.types import Episodes, GoatError, Spec
+
+GROUP = tasks.get("pointreach-expert-10")
+
+
+def make_cell(reached: int) -> Cell:
+    """An agent that walks straight to the first `reached` goals of each task, and half-way to the others."""
+    rows = []
+    for task in GROUP.tasks:
+        for episode, goal in enumerate(task.goals):
+            share = np.linspace(0.0, 1.0 if episode < reached else 0.5, 6)
+            place = {"start": [0.0, 0.0], "goal": goal.tolist(), "path": (share[:, None] * goal).ravel().tolist()}
+            outcome = {"success": episode < reached, "return": 1, "final_distance": 0.0}
+            rows.append(place | outcome | {"task": task.name, "split": "iid", "seed": 0, "episode": episode})
+    config = CellConfig(GROUP.name, "any", {}, Spec(2, 2, 2, 49, 1.0), "", (0,), 1, 1)
+    return Cell(config, {}, pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def trajectories() -> Figure:
+    episodes = point.make(GROUP.name)
+    return figures.trajectories({"Expert 10": (episodes, {"GOAT": make_cell(15)})}, "R10", 11.0, ["GOAT"])
+
+
+def entries() -> list[Entry]:
+    return [
+        Entry("Expert 10", "R10", "GOAT", 0.75, 0.1, 3, (0.86, 0.08)),
+        Entry("Expert 10", "R20", "GOAT", 0.5, 0.1, 3, (0.48, 0.21)),
+        Entry("Expert 10", "R10", "Mine", 0.25, 0.0, 3, None),
+        Entry("Non-Expert 50", "R10", "GOAT", 1.0, 0.0, 3, (1.0, 0.0)),
+    ]
+
+
+def bars() -> Figure:
+    return figures.bars(entries())
+
+
+def density() -> Figure:
+    grid = np.linspace(-12.0, 12.0, 9)
+    x, y = np.meshgrid(grid, grid)
+    return figures.density(grid, 1.0 + x**2 + 2.0 * (y - 3.0) ** 2, point.make(GROUP.name))
+
+
+def dataset() -> Figure:
+    return figures.dataset(point.make("pointreach-non-expert-10"), "Non-Expert 10")
+
+
+DRAWN = [trajectories, bars, density, dataset]
+
+
+def colors(path: Path) -> set[tuple[int, int, int]]:
+    with Image.open(path) as image:
+        found = image.convert("RGB").getcolors(maxcolors=2**24)
+    assert found is not None
+    return {color for _, color in found}
+
+
+def rgb(name: str) -> tuple[int, int, int]:
+    return (int(name[1:3], 16), int(name[3:5], 16), int(name[5:7], 16))
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+def test_a_png_opens_and_is_not_blank(tmp_path: Path, draw: Callable[[], Figure]) -> None:
+    one, other = tmp_path / "one.png", tmp_path / "new" / "other.png"
+    figures.save(draw(), one)
+    with Image.open(one) as image:
+        assert image.format == "PNG"
+        assert min(image.size) > 200
+    assert len(colors(one)) > 20
+    figures.save(draw(), other)
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+def test_an_svg_is_valid_and_the_same_every_time(tmp_path: Path, draw: Callable[[], Figure]) -> None:
+    one, other = tmp_path / "one.svg", tmp_path / "other.svg"
+    figures.save(draw(), one)
+    figures.save(draw(), other)
+    root = ElementTree.fromstring(one.read_text())
+    assert root.tag.endswith("svg")
+    assert sum(element.tag.endswith("path") for element in root.iter()) > 20
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_pdf_is_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("one.pdf", "other.PDF"):
+        figures.save(bars(), tmp_path / name)
+    content = (tmp_path / "one.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    assert content == (tmp_path / "other.PDF").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["figure.gif", "figure", "figure.png.txt", "png"])
+def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(GoatError, match=r"ends in \.png, \.svg, \.pdf"):
+        figures.save(Figure(), tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_input_gives_another_picture(tmp_path: Path) -> None:
+    episodes = point.make(GROUP.name)
+    for name, reached in (("a", 20), ("b", 0)):
+        rows = {"Expert 10": (episodes, {"GOAT": make_cell(reached)})}
+        figures.save(figures.trajectories(rows, "R10", 11.0, ["GOAT"]), tmp_path / f"{name}.svg")
+    assert (tmp_path / "a.svg").read_bytes() != (tmp_path / "b.svg").read_bytes()
+
+
+def test_trajectories_show_the_data_the_paths_and_the_goals() -> None:
+    figure = figures.trajectories(
+        {"Expert 10": (point.make(GROUP.name), {"GOAT": make_cell(15)}), "None": (point.make(GROUP.name), {})},
+        "R20",
+        21.0,
+        ["GOAT", "HER"],
+    )
+    axes = np.array(figure.axes).reshape(2, 3)
+    data, goat, her = axes[0]
+    assert data.get_title() == "data: Expert 10"
+    assert goat.get_title() == "GOAT  75 %"
+    # The line of the horizontal axis comes first, then one line an episode.
+    assert len(data.lines) == 1 + 10
+    assert len(goat.lines) == 1 + 20
+    path = np.asarray(goat.lines[1].get_xydata())
+    np.testing.assert_allclose(path[[0, -1]], [[0, 0], [20, 0]], atol=1e-5)
+    assert len(goat.collections[0].get_offsets()) == 20
+    assert len(data.collections[0].get_offsets()) == 10
+    # An agent without a record leaves an empty place.
+    assert not her.axison
+    assert not axes[1, 1].axison
+    assert not her.lines
+
+
+def test_trajectories_have_their_colors(tmp_path: Path) -> None:
+    figures.save(trajectories(), tmp_path / "a.png")
+    assert rgb(figures.GOAL_COLOR) in colors(tmp_path / "a.png")
+
+
+def test_bars_stand_at_our_numbers_and_ticks_at_the_papers() -> None:
+    near, far = bars().axes
+    assert (near.get_ylabel(), far.get_ylabel()) == ("success on R10", "success on R20")
+    heights = sorted(patch.get_height() for patch in near.patches)
+    assert heights == [0.25, 0.75, 1.0]
+    assert [patch.get_height() for patch in far.patches] == [0.5]
+    ticks = [tuple(offset) for collection in near.collections for offset in getattr(collection, "get_offsets", list)()]
+    assert {round(float(y), 2) for _, y in ticks if np.isfinite(y)} >= {0.86, 1.0}
+    assert [label.get_text() for label in near.get_xticklabels()] == ["Expert 10", "Non-Expert 50"]
+    # Bars of one dataset stand side by side.
+    edges = sorted((patch.get_x(), patch.get_x() + patch.get_width()) for patch in near.patches)
+    assert all(left[1] <= right[0] + 1e-9 for left, right in itertools.pairwise(edges))
+
+
+def test_bars_without_a_paper_do_not_mention_one() -> None:
+    with_paper, without = bars(), figures.bars([entry for entry in entries() if entry.paper is None])
+    texts = [{text.get_text() for text in figure.legends[0].get_texts()} for figure in (with_paper, without)]
+    assert texts == [{"GOAT", "Mine", "paper"}, {"Mine"}]
+
+
+def test_density_is_the_inverse_spread_the_right_way_up() -> None:
+    grid = np.array([-1.0, 0.0, 1.0])
+    spread = np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])  # smallest at (x, y) = (1, -1)
+    figure = figures.density(grid, spread, point.make(GROUP.name))
+    (image,) = figure.axes[0].images
+    shown = np.asarray(image.get_array())
+    np.testing.assert_array_equal(shown, 1.0 / spread)
+    assert image.origin == "lower"
+    assert list(image.get_extent()) == [-1.5, 1.5, -1.5, 1.5]  # each cell is centred on its goal
+
+
+def test_a_dataset_of_more_dimensions_shows_the_first_two(odd_episodes: Episodes) -> None:
+    figure = figures.dataset(odd_episodes, "odd")
+    space, _ = figure.axes
+    places, goals = (np.asarray(collection.get_offsets()) for collection in space.collections)
+    np.testing.assert_allclose(places, np.asarray(odd_episodes.achieved)[..., :2].reshape(-1, 2))
+    np.testing.assert_allclose(goals, np.asarray(odd_episodes.goals)[:, :2])
+    assert space.get_title() == "odd"

@@ -1,0 +1,222 @@
+"""Tables: the arithmetic over seeds, the paper's numbers beside ours, and the same content in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+from goatrl import tasks
+from goatrl.benchmark import suites
+from goatrl.benchmark.records import Cell, CellConfig
+from goatrl.evaluate import SCHEMA
+from goatrl.report import tables
+from goatrl.report.tables import Entry
+from goatrl.types import Spec
+
+SUITE = suites.get("pointreach")
+
+
+def make_cell(group: str, successes: Mapping[str, Sequence[int]], steps: int = 10) -> Cell:
+    """How many of the 20 episodes of each task succeed, seed by seed; a success pays `steps`, a failure nothing."""
+    rows = [
+        {
+            "task": task.name,
+            "split": task.split,
+            "seed": seed,
+            "episode": episode,
+            "success": episode < count,
+            "return": steps if episode < count else 0,
+            "final_distance": 0.0,
+            "start": task.starts[episode].tolist(),
+            "goal": task.goals[episode].tolist(),
+            "path": None,
+        }
+        for task in tasks.get(group).tasks
+        for seed, count in enumerate(successes[task.name])
+        for episode in range(20)
+    ]
+    seeds = tuple(range(len(successes["R10"])))
+    config = CellConfig(group, "any", {}, Spec(2, 2, 2, 49, 1.0), "", seeds, 1, 1)
+    return Cell(config, {}, pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def entry(
+    mean: float, paper: tuple[float, float] | None, column: str = "GOAT", dataset: str = "Expert 10", task: str = "R10"
+) -> Entry:
+    return Entry(dataset, task, column, mean, 0.125, 5, paper)
+
+
+CELLS = [
+    ("GOAT", make_cell("pointreach-expert-10", {"R10": (10, 15, 20), "R20": (0, 0, 20)})),
+    ("HER", make_cell("pointreach-expert-10", {"R10": (0, 0, 0), "R20": (1, 1, 1)})),
+]
+
+
+def test_mean_and_population_deviation_over_seeds() -> None:
+    found = tables.entries(SUITE, CELLS, "success")
+    assert [(e.dataset, e.task, e.column, e.seeds) for e in found] == [
+        ("Expert 10", "R10", "GOAT", 3),
+        ("Expert 10", "R20", "GOAT", 3),
+        ("Expert 10", "R10", "HER", 3),
+        ("Expert 10", "R20", "HER", 3),
+    ]
+    np.testing.assert_allclose([e.mean for e in found], [0.75, 1 / 3, 0.0, 0.05])
+    # Divided by the number of seeds, not by one less: sqrt((0.25² + 0 + 0.25²) / 3) and so on.
+    np.testing.assert_allclose([e.std for e in found], [math.sqrt(0.125 / 3), math.sqrt(2) / 3, 0.0, 0.0], atol=1e-12)
+
+
+def test_return_is_averaged_in_the_same_way() -> None:
+    found = tables.entries(SUITE, CELLS, "return")
+    np.testing.assert_allclose([e.mean for e in found], [7.5, 10 / 3, 0.0, 0.5])
+
+
+def test_the_papers_numbers_stand_beside() -> None:
+    # Copied from the paper's tables by hand.
+    assert [e.paper for e in tables.entries(SUITE, CELLS, "success")] == [(0.86, 0.08), (0.48, 0.21), (0.0, 0.0), (0.0, 0.0)]
+    assert [e.paper for e in tables.entries(SUITE, CELLS, "return")] == [(34.69, 2.81), (15.34, 5.35), (0.05, 0.0), (0.0, 0.0)]
+    noisy = [("Goal BC", make_cell("pointreach-non-expert-10", {"R10": (1,), "R20": (1,)}))]
+    assert [e.paper for e in tables.entries(SUITE, noisy, "success")] == [(0.29, 0.06), (0.06, 0.04)]
+
+
+def test_every_cell_of_the_suite_has_a_number_in_the_paper() -> None:
+    one = {"R10": (1,), "R20": (1,)}
+    cells = [(column.label, make_cell(group, one)) for group in SUITE.groups for column in SUITE.columns]
+    for metric in ("success", "return"):
+        found = tables.entries(SUITE, cells, metric)
+        assert len(found) == 3 * 6 * 2
+        assert all(e.paper is not None for e in found)
+
+
+def test_a_column_or_a_suite_that_the_paper_does_not_have() -> None:
+    assert [e.paper for e in tables.entries(SUITE, [("Mine", CELLS[0][1])], "success")] == [None, None]
+    imbalanced = suites.get("pointreach-imbalanced")
+    cell = make_cell("pointreach-imbalanced-expert-10", {"R10": (1,), "R20": (1,)})
+    found = tables.entries(imbalanced, [("GOAT", cell)], "success")
+    assert [(e.dataset, e.paper) for e in found] == [("Imbalanced Expert 10", None)] * 2
+
+
+@pytest.mark.parametrize(
+    ("mean", "paper", "expected"),
+    [
+        (0.75, (0.5, 0.125), 2.0),
+        (0.25, (0.5, 0.125), 2.0),
+        (0.5, (0.5, 0.125), 0.0),
+        (0.5, (0.25, 0.0), None),
+        (0.5, None, None),
+    ],
+)
+def test_deviations(mean: float, paper: tuple[float, float] | None, expected: float | None) -> None:
+    assert entry(mean, paper).deviations == expected
+
+
+@pytest.mark.parametrize(
+    ("mean", "paper", "far"),
+    [
+        (0.5, (0.5, 0.125), False),
+        (0.75, (0.5, 0.125), False),  # exactly two is not more than two
+        (0.7501, (0.5, 0.125), True),
+        (0.25, (0.5, 0.125), False),
+        (0.2499, (0.5, 0.125), True),
+        (0.0, (0.0, 0.0), False),
+        (0.01, (0.0, 0.0), True),  # the paper never succeeded, we did
+    ],
+)
+def test_more_than_two_of_the_papers_deviations_is_far(mean: float, paper: tuple[float, float], far: bool) -> None:
+    one, near = entry(mean, paper), entry(0.5, (0.5, 0.125), column="near")
+    result = tables.agreement([near, one])
+    assert result is not None
+    assert result.far == ((one,) if far else ())
+
+
+def test_agreement_by_hand() -> None:
+    table = [entry(0.1, (0.2, 1.0), "A"), entry(0.9, (0.5, 1.0), "B"), entry(0.4, (0.6, 1.0), "C"), entry(0.3, None, "D")]
+    result = tables.agreement(table)
+    assert result is not None
+    assert result.cells == 3  # D has nothing to agree with
+    assert result.mean_absolute_difference == pytest.approx((0.1 + 0.4 + 0.2) / 3)
+    assert result.rank_correlation == pytest.approx(0.5)  # ranks 1 3 2 against 1 2 3
+    assert result.far == ()
+
+
+@pytest.mark.parametrize(("means", "expected"), [((0.1, 0.2, 0.3), 1.0), ((0.3, 0.2, 0.1), -1.0)])
+def test_rank_correlation_has_a_sign(means: tuple, expected: float) -> None:
+    result = tables.agreement([entry(mean, (theirs, 1.0)) for mean, theirs in zip(means, (0.5, 0.6, 0.7), strict=True)])
+    assert result is not None
+    assert result.rank_correlation == pytest.approx(expected)
+
+
+def test_agreement_needs_numbers_to_compare() -> None:
+    assert tables.agreement([]) is None
+    assert tables.agreement([entry(0.5, (0.5, 0.1)), entry(0.5, None)]) is None
+    flat = tables.agreement([entry(0.5, (0.5, 0.1)), entry(0.5, (0.6, 0.1))])
+    assert flat is not None
+    assert math.isnan(flat.rank_correlation)  # without an order there is nothing to correlate
+    assert flat.mean_absolute_difference == pytest.approx(0.05)
+
+
+TABLE = [
+    entry(0.75, (0.86, 0.08), "GOAT"),
+    entry(1 / 3, (0.48, 0.21), "GOAT", task="R20"),
+    entry(0.5, None, "Mine"),
+    entry(1.0, (1.0, 0.0), "GOAT", dataset="Non-Expert 50"),
+]
+
+
+def test_markdown() -> None:
+    assert tables.markdown(TABLE) == (
+        "| dataset | goals | GOAT | Mine |\n"
+        "|---|---|---:|---:|\n"
+        "| Expert 10 | R10 | 0.75 ± 0.12 (0.86 ± 0.08) | 0.50 ± 0.12 |\n"
+        "| Expert 10 | R20 | 0.33 ± 0.12 (0.48 ± 0.21) |  |\n"
+        "| Non-Expert 50 | R10 | 1.00 ± 0.12 (1.00 ± 0.00) |  |\n"
+    )
+
+
+def test_comma_separated() -> None:
+    text = tables.comma_separated({"success": TABLE, "return": [entry(10.0, None, 'A, "B"')]})
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == 5
+    assert rows[0] == {
+        "metric": "success",
+        "dataset": "Expert 10",
+        "goals": "R10",
+        "algorithm": "GOAT",
+        "mean": "0.7500",
+        "std": "0.1250",
+        "seeds": "5",
+        "paper_mean": "0.86",
+        "paper_std": "0.08",
+    }
+    assert (rows[2]["paper_mean"], rows[2]["paper_std"]) == ("", "")
+    assert (rows[4]["metric"], rows[4]["algorithm"], rows[4]["mean"]) == ("return", 'A, "B"', "10.0000")
+    assert "\r" not in text
+
+
+def shown(table: Sequence[Entry]) -> str:
+    buffer = io.StringIO()
+    Console(file=buffer, width=160, color_system=None).print(tables.terminal(table, "a title"))
+    return buffer.getvalue()
+
+
+def test_terminal_has_ours_above_the_papers() -> None:
+    lines = shown(TABLE).splitlines()
+    ours = next(place for place, line in enumerate(lines) if "Expert 10" in line and "R10" in line)
+    assert "0.75 ± 0.12" in lines[ours]
+    assert "0.50 ± 0.12" in lines[ours]
+    assert "0.86 ± 0.08" in lines[ours + 1]
+    assert "a title" in lines[0]
+    assert any("the paper" in line for line in lines)
+    assert sum("R20" in line for line in lines) == 1
+
+
+def test_terminal_without_a_paper_does_not_mention_one() -> None:
+    text = shown([entry(0.5, None)])
+    assert "0.50 ± 0.12" in text
+    assert "paper" not in text
