@@ -78,12 +78,7 @@ def assert_same(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> N
         np.testing.assert_array_equal(ours[name], array, err_msg=name, strict=True)
 
 
-PROTOCOLS = [
-    pytest.param(2, marks=pytest.mark.xfail(strict=True, reason="protocol 2 spells bytes as a call of _codecs.encode")),
-    3,
-    4,
-    5,
-]
+PROTOCOLS = [2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -247,7 +242,7 @@ DESCRIPTIONS = {
     "a byte less": (1, (1,), F8, False, EIGHT[:-1]),
     "a byte more": (1, (1,), F8, False, EIGHT + b"9"),
     "no bytes": (1, (1,), F8, False, b""),
-    "text for bytes": (1, (1,), F8, False, "12345678"),
+    "text for bytes": (1, (1,), F8, False, "1234567€"),
     "a list for bytes": (1, (1,), F8, False, [1.0]),
     "a negative size": (1, (-1,), F8, False, EIGHT),
     "two negative sizes": (1, (-1, -1), F8, False, EIGHT),
@@ -275,14 +270,14 @@ def test_a_description_that_does_not_fit_its_bytes_is_refused_without_memory(rea
         value = Crafted(FROM_BUFFER, (content[0] if content else EIGHT, dtype, shape, *["C"] * len(content)))
     tracemalloc.start()
     try:
-        with pytest.raises(GoatError):
+        # The reader's own check, before NumPy sees the description; only the number of axes and of parts is left to others.
+        with pytest.raises(GoatError, match=r"was refused|is damaged"):
             read(pickle.dumps({"o": value}))
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
 
 
-@pytest.mark.xfail(strict=True, reason="the unpickler reserves its memo by the index that a file names")
 def test_a_few_bytes_cannot_ask_for_much_memory(read: Reader) -> None:
     tracemalloc.start()
     try:
@@ -312,9 +307,8 @@ def test_an_empty_file_says_so(read: Reader) -> None:
         read(b"")
 
 
-@given(st.binary(max_size=200).filter(lambda content: b"r" not in content), st.sampled_from([b"", b"\x80\x04", b"\x80\x02}", b"("]))
+@given(st.binary(max_size=200), st.sampled_from([b"", b"\x80\x04", b"\x80\x02}", b"("]))
 def test_random_bytes_are_refused_or_read(tmp_path_factory: pytest.TempPathFactory, content: bytes, before: bytes) -> None:
-    # Without "r": it names a memo index of four bytes, and with it memory of that size; that has its own test.
     path = tmp_path_factory.getbasetemp() / "random.pkl"
     path.write_bytes(before + content)
     try:
@@ -330,7 +324,7 @@ def test_a_valid_file_with_other_bytes_in_it_is_refused_or_read(
 ) -> None:
     content = bytearray(pickle.dumps({"o": np.arange(3.0), "u": np.ones((2, 1))}, data.draw(st.sampled_from([3, 4, 5]))))
     place = data.draw(st.integers(0, len(content) - 1))
-    content[place] = data.draw(st.integers(0, 255).filter(lambda byte: byte != ord("r")))
+    content[place] = data.draw(st.integers(0, 255))
     path = tmp_path_factory.getbasetemp() / "changed.pkl"
     path.write_bytes(bytes(content))
     try:

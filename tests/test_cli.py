@@ -114,7 +114,7 @@ def test_bad_files_are_one_helpful_line(capsys: pytest.CaptureFixture[str], odd_
         "cut.npz": "damaged",
         "nan.npz": "not finite",
         "shapes.npz": "one observation more than actions",
-        "crafted.pkl": "refused: it holds the name os.system",
+        "crafted.pkl": "refused: it holds the name 'os.system'",
     }.items():
         assert goat("train", "bc", "--data", name, "--goal-threshold", "1", "--out", "run") == 2
         assert message in error_line(capsys)

@@ -68,7 +68,7 @@ def test_layers_start_from_different_numbers():
 
 
 def test_ensemble_has_a_leading_axis_and_different_members():
-    params = networks.init_ensemble(jax.random.key(0), 2, 3, 1)
+    params = jax.jit(lambda key: networks.init_ensemble(key, 2, 3, 1))(jax.random.key(0))
     assert params[0]["w"].shape == (2, 3, 256)
     assert params[-1]["b"].shape == (2, 1)
     for layer in params:

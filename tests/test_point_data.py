@@ -59,7 +59,8 @@ def test_episodes_to_the_same_goal_differ() -> None:
 
 def test_datasets_of_a_seed_do_not_share_their_noise() -> None:
     one, other = point.make("pointreach-non-expert-10"), point.make("pointreach-imbalanced-non-expert-10")
-    assert not np.array_equal(one.actions, np.asarray(other.actions)[:10])
+    # From one stream, the first noise of the first goals would be the same.
+    assert (np.asarray(one.actions)[:, 0] != np.asarray(other.actions)[:10, 0]).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -136,17 +136,20 @@ def test_regression_gradients_are_those_of_the_plain_loss():
     start = part.init(KEY, SPEC)
     gradients, carry, metrics = jax.jit(lambda p: part.gradients(p, start, value, critics, BATCH, 0.98, step))(policy)
 
-    action, next_action = (policy_action(policy, o, BATCH.goal) for o in (BATCH.observation, BATCH.next_observation))
-    advantage, values = value.advantage(critics, BATCH, action, next_action, 0.98)
-    inputs = WeightInputs(BATCH, advantage, values, 0.98, step)
-    factors, carries = zip(*(weight(state, inputs) for weight, state in zip(parts, start, strict=True)), strict=True)
-    constant = np.prod([np.asarray(factor) for factor in factors], axis=0)
+    @jax.jit
+    def weights_alone():
+        action, next_action = (policy_action(policy, o, BATCH.goal) for o in (BATCH.observation, BATCH.next_observation))
+        inputs = WeightInputs(BATCH, *value.advantage(critics, BATCH, action, next_action, 0.98), 0.98, step)
+        return tuple(weight(state, inputs) for weight, state in zip(parts, start, strict=True))
+
+    factors, carries = zip(*weights_alone(), strict=True)
+    constant = jnp.asarray(np.prod([np.asarray(factor) for factor in factors], axis=0))
 
     def plain_loss(params):
         error = BATCH.action - policy_action(params, BATCH.observation, BATCH.goal)
-        return jnp.mean(jnp.asarray(constant) * error[:, 0] ** 2)
+        return jnp.mean(constant * error[:, 0] ** 2)
 
-    loss, expected = jax.value_and_grad(plain_loss)(policy)
+    loss, expected = jax.jit(jax.value_and_grad(plain_loss))(policy)
     np.testing.assert_allclose(metrics["policy_loss"], loss, rtol=1e-5)
     jax.tree.map(lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-7), gradients, expected)
     jax.tree.map(lambda got, want: np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-7), carry, carries)

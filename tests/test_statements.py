@@ -115,7 +115,6 @@ def test_losing_exactly_half_is_not_more_than_half(holding: dict) -> None:
     ],
     ids=["as good as BC", "as bad as DDPG+HER", "the widest data no better"],
 )
-@pytest.mark.xfail(strict=True, reason="a tie counts as held where the name in question comes first")
 def test_a_tie_is_neither_better_nor_worse(holding: dict, claim: int, changes: list) -> None:
     assert held(changed(holding, *changes))[claim] is False
 

@@ -69,7 +69,7 @@ def test_a_pickle_goes_to_the_careful_reader(tmp_path: Path, suffix: str) -> Non
     path.write_bytes(pickle.dumps({"o": arrays["observations"], "ag": arrays["achieved"], "u": arrays["actions"], "g": goals}))
     assert storage.load(path).checksum() == small().checksum()
     path.write_bytes(b"cos\nsystem\n.")
-    with pytest.raises(GoatError, match=r"refused: it holds the name os\.system"):
+    with pytest.raises(GoatError, match=r"refused: it holds the name 'os\.system'"):
         storage.load(path)
 
 
@@ -79,11 +79,6 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
             storage.load(path)
 
 
-# NumPy leaves a file open that turns out to be no archive, see the last of these tests.
-leaves_file_open = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@leaves_file_open
 def test_a_file_cut_at_any_byte_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     storage.save(small(), path)
@@ -94,7 +89,6 @@ def test_a_file_cut_at_any_byte_is_refused(tmp_path: Path) -> None:
             storage.load(path)
 
 
-@leaves_file_open
 @pytest.mark.parametrize("content", [b"", b"text\n", b"PK\x03\x04" + b"\0" * 40, b"\x93NUMPY\x01\x00", b"\0" * 1000])
 def test_other_content_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a.npz"
@@ -111,10 +105,10 @@ def test_a_single_array_is_no_dataset(tmp_path: Path) -> None:
         storage.load(tmp_path / "a.npz")
 
 
-@pytest.mark.xfail(strict=True, reason="np.load does not close a file whose archive it cannot open")
 def test_a_file_of_other_content_is_closed_again(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     path.write_bytes(b"PK\x03\x04" + b"\0" * 40)
+    # np.load alone would leave it open where it finds no archive in it.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with pytest.raises(GoatError):
@@ -175,11 +169,8 @@ def stored_with_header(path: Path, header: bytes) -> None:
         b"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}\n",
         b"{'descr': '<f8', 'fortran_order': False}\n",
         b"__import__('os')\n",
-        pytest.param(
-            b"{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776,)}\n",
-            marks=pytest.mark.xfail(strict=True, raises=MemoryError, reason="the header's size is believed"),
-        ),
-        pytest.param(b"{", marks=pytest.mark.xfail(strict=True, reason="NumPy lets a tokenizer's error through")),
+        b"{'descr': '<f8', 'fortran_order': False, 'shape': (144115188075855872,)}\n",
+        b"{",
     ],
 )
 def test_a_strange_array_header_is_refused(tmp_path: Path, header: bytes) -> None:
@@ -191,21 +182,14 @@ def test_a_strange_array_header_is_refused(tmp_path: Path, header: bytes) -> Non
 @pytest.mark.parametrize(
     ("offset", "value"), [(8, 1), (10, 99), (6, 255)], ids=["encrypted", "another compression", "another version"]
 )
-@pytest.mark.xfail(strict=True, reason="zipfile's errors about what it cannot read come through")
-@leaves_file_open
 def test_an_archive_of_another_kind_is_refused(tmp_path: Path, offset: int, value: int) -> None:
     path = tmp_path / "a.npz"
     storage.save(small(), path)
     content = bytearray(path.read_bytes())
     content[content.index(b"PK\x01\x02") + offset] = value
     path.write_bytes(bytes(content))
-    outcome = None
-    try:
+    with pytest.raises(GoatError, match="damaged or not an npz dataset"):
         storage.load(path)
-    except Exception as error:
-        outcome = type(error)
-    gc.collect()  # of the file that is left open, while its warning is ignored
-    assert outcome is GoatError
 
 
 def test_a_write_replaces_the_whole_file(tmp_path: Path) -> None:

@@ -122,7 +122,6 @@ def test_what_holds_no_numbers_is_refused(name: str, dtype) -> None:
         make_episodes(**given)
 
 
-@pytest.mark.xfail(strict=True, reason="NumPy's own ValueError comes through", raises=ValueError)
 def test_ragged_lists_are_refused() -> None:
     given: dict = arrays()
     given["actions"] = [[[1.0]], [[1.0], [2.0]]]

@@ -123,7 +123,10 @@ def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) ->
     given = {"observations": observations, "achieved": achieved, "actions": actions, "goals": goals}
     arrays: dict[str, np.ndarray] = {}
     for name, value in given.items():
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise GoatError(f"{name} must be a regular array; are all episodes of equal length?") from None
         if array.dtype.kind not in "fiu":
             raise GoatError(f"{name} must hold numbers, not {array.dtype}")
         rank = 2 if name == "goals" else 3

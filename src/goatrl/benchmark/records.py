@@ -83,5 +83,5 @@ def _read_file(path: Path) -> Cell:
         stored = about.pop("config")
         stored["spec"], stored["seeds"] = Spec(**stored["spec"]), tuple(stored["seeds"])
         return Cell(CellConfig(**stored), about, table)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error

@@ -32,7 +32,8 @@ def _half(cells: Cells, group: str, label: str, task: str, upper: bool) -> float
 
 def _bc_generalizes_from_clean_data(cells: Cells) -> tuple[bool, str]:
     rate = {name: _success(cells, EXPERT, name, "R20") for name in ("Goal BC", "GCSL", "HER", "CQL+HER")}
-    return max(rate, key=lambda name: rate[name]) == "Goal BC", ", ".join(f"{n} {v:.2f}" for n, v in rate.items())
+    held = all(rate["Goal BC"] > value for name, value in rate.items() if name != "Goal BC")
+    return held, ", ".join(f"{n} {v:.2f}" for n, v in rate.items())
 
 
 def _bc_overfits_noise(cells: Cells) -> tuple[bool, str]:
@@ -41,15 +42,16 @@ def _bc_overfits_noise(cells: Cells) -> tuple[bool, str]:
 
 
 def _ddpg_fails_on_small_data(cells: Cells) -> tuple[bool, str]:
-    labels = sorted({label for _, label in cells})
+    labels = ("GOAT", "WGCSL", "GCSL", "Goal BC", "HER", "CQL+HER")
     mean = {n: float(np.mean([_success(cells, g, n, t) for g in (EXPERT, NON_EXPERT) for t in ("R10", "R20")])) for n in labels}
-    return min(mean, key=lambda name: mean[name]) == "HER", ", ".join(f"{n} {v:.2f}" for n, v in mean.items())
+    held = all(mean["HER"] < value for name, value in mean.items() if name != "HER")
+    return held, ", ".join(f"{n} {v:.2f}" for n, v in mean.items())
 
 
 def _cql_stays_in_the_data(cells: Cells) -> tuple[bool, str]:
     upper, lower = (_half(cells, EXPERT, "CQL+HER", "R10", upper=up) for up in (True, False))
     far = [_success(cells, group, "CQL+HER", "R20") for group in DATASETS]
-    held = lower < upper / 2 and far[2] == max(far)
+    held = lower < upper / 2 and far[2] > max(far[:2])
     return held, f"upper half {upper:.2f}, lower {lower:.2f}; R20 {far[0]:.2f} / {far[1]:.2f} / {far[2]:.2f} on the three datasets"
 
 

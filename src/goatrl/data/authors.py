@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,19 @@ class _Refused(Exception):
     """Why a file is not a pickle of plain arrays."""
 
 
+def _short(thing: Any) -> str:
+    """Something of the file, fit for a one-line message."""
+    text = repr(thing) if isinstance(thing, str | bytes | int | float | None) else f"a {type(thing).__name__}"
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _latin1(text: str) -> bytes:
+    try:
+        return text.encode("latin1")
+    except UnicodeEncodeError:
+        raise _Refused("text in place of numbers") from None
+
+
 class _Dtype:
     """A dtype's name and byte order, once both are plain."""
 
@@ -32,7 +46,7 @@ class _Dtype:
 
     def __init__(self, code: Any) -> None:
         if not isinstance(code, str) or code[:1] not in _PLAIN_KINDS or not code[1:].isdigit():
-            raise _Refused(f"an array of type {code!r}")
+            raise _Refused(f"an array of type {_short(code)}")
         self.dtype = np.dtype(code)
 
     def __setstate__(self, state: Any) -> None:
@@ -59,6 +73,8 @@ class _Array:
     def fill(self, shape: Any, dtype: Any, order: str, content: Any) -> None:
         if not isinstance(dtype, _Dtype) or not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
             raise _Refused("an array without a plain shape and type")
+        if isinstance(content, str):
+            content = _latin1(content)  # how Python 2 wrote bytes
         if not isinstance(content, bytes | bytearray):
             raise _Refused("an array that holds objects instead of numbers")
         if len(content) != dtype.dtype.itemsize * int(np.prod(shape, dtype=object)):
@@ -88,6 +104,17 @@ class _MakeArrayFromBuffer(_Constructor):
         return array
 
 
+class _MakeBytes(_Constructor):
+    """The way in which the oldest pickle protocols spell bytes: a call without arguments for none, else text and encoding."""
+
+    __slots__ = ()
+
+    def __call__(self, text: Any = "", encoding: Any = "latin1") -> bytes:
+        if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+            raise _Refused("text in place of numbers")
+        return _latin1(text)
+
+
 class _MakeDtype(_Constructor):
     __slots__ = ()
 
@@ -98,6 +125,9 @@ class _MakeDtype(_Constructor):
 _ALLOWED: Mapping[tuple[str, str], _Constructor] = {
     ("numpy", "ndarray"): _Constructor(),
     ("numpy", "dtype"): _MakeDtype(),
+    ("_codecs", "encode"): _MakeBytes(),
+    ("__builtin__", "bytes"): _MakeBytes(),
+    ("builtins", "bytes"): _MakeBytes(),
     ("numpy.core.multiarray", "_reconstruct"): _MakeArray(),
     ("numpy._core.multiarray", "_reconstruct"): _MakeArray(),
     ("numpy.core.numeric", "_frombuffer"): _MakeArrayFromBuffer(),
@@ -108,31 +138,42 @@ _ALLOWED: Mapping[tuple[str, str], _Constructor] = {
 class _ArrayReader(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ALLOWED:
-            raise _Refused(f"the name {module}.{name}")
+            raise _Refused(f"the name {_short(f'{module}.{name}')}")
         return _ALLOWED[module, name]
 
     def persistent_load(self, pid: Any) -> Any:
         raise _Refused("a reference to something outside the file")
 
 
+def _check_memo(content: bytes) -> None:
+    """The unpickler reserves memory by the largest memo index that a file names; an honest file names no more than it has bytes."""
+    for opcode, argument, _ in pickletools.genops(content):
+        if "PUT" in opcode.name and argument is not None and argument > len(content):
+            raise _Refused("a memo index beyond its own size")
+
+
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
     """The arrays of a pickled dictionary of plain arrays; anything else is refused."""
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise GoatError(f"cannot read {path}: {error.strerror}") from error
     if not content:
         raise GoatError(f"{path} is empty")
     try:
+        _check_memo(content)
         loaded = _ArrayReader(io.BytesIO(content), encoding="latin1").load()
         if not isinstance(loaded, dict):
             raise _Refused(f"a {type(loaded).__name__} instead of a dictionary of arrays")
         arrays: dict[str, np.ndarray] = {}
         for name, value in loaded.items():
             if not isinstance(name, str) or not isinstance(value, _Array) or value.array is None:
-                raise _Refused(f"the entry {str(name)[:40]!r}, which is no plain array")
+                raise _Refused(f"the entry {_short(name)}, which is no plain array")
             arrays[name] = value.array
     except _Refused as refused:
         raise GoatError(f"{path} was refused: it holds {refused}; only plain NumPy arrays are read") from None
     except Exception as error:  # a truncated or crafted file can make the unpickler fail in many ways, none of them ours
-        raise GoatError(f"{path} is damaged or not a pickle of arrays ({type(error).__name__}: {error})") from None
+        raise GoatError(f"{path} is damaged or not a pickle of arrays ({type(error).__name__})") from None
     return arrays
 
 
@@ -145,6 +186,9 @@ def import_episodes(path: Path) -> Episodes:
     goals = arrays["g"]
     if goals.ndim != 3 or goals.shape[1] == 0:
         raise GoatError(f"{path}: g must have shape (episodes, steps, goal), not {goals.shape}")
-    if not (goals == goals[:, :1]).all():
+    if not np.array_equal(goals, np.broadcast_to(goals[:, :1], goals.shape), equal_nan=goals.dtype.kind == "f"):
         raise GoatError(f"{path}: a desired goal changes within an episode, which is not supported")
-    return make_episodes(arrays["o"], arrays["ag"], arrays["u"], goals[:, 0])
+    try:
+        return make_episodes(arrays["o"], arrays["ag"], arrays["u"], goals[:, 0])
+    except GoatError as error:
+        raise GoatError(f"{path}: {error}") from None

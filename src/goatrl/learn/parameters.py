@@ -31,7 +31,10 @@ def hyperparameters(algorithm: Any, prefix: str = "") -> dict[str, Number]:
         parts = value if isinstance(value, tuple) else (value,)
         if parts and all(dataclasses.is_dataclass(part) for part in parts):
             for part in parts:
-                found |= hyperparameters(part, _part_name(part) + ".")
+                inner = hyperparameters(part, _part_name(part) + ".")
+                if inner.keys() & found.keys():
+                    raise GoatError(f"this composition has two parts named {_part_name(part)}; their numbers would share a name")
+                found |= inner
         elif parts and (value is not None or "float" in str(field.type)):
             found[prefix + field.name] = value
     return found
@@ -43,21 +46,8 @@ def override(algorithm: Any, changes: Mapping[str, Number]) -> Any:
     for name, value in changes.items():
         if name not in known:
             raise unknown("hyper-parameter", name, known)
-        algorithm = _replace(algorithm, name, _like(name, value, known[name]), "")
+        algorithm = _replace(algorithm, name, value, "")
     return algorithm
-
-
-def _like(name: str, value: Number, current: Number) -> Number:
-    """`value` as the type of the number that stands there now."""
-    wanted = type(current) if current is not None else float
-    try:
-        if wanted is bool:
-            return {"true": True, "false": False}[str(value).lower()]
-        if wanted is int and float(str(value)) != int(float(str(value))):
-            raise ValueError
-        return int(float(str(value))) if wanted is int else wanted(value)  # type: ignore[arg-type]
-    except (KeyError, ValueError) as error:
-        raise GoatError(f"hyper-parameter {name} needs a {wanted.__name__}, not '{value}'") from error
 
 
 def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
@@ -65,12 +55,27 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
     for field in dataclasses.fields(part):
         current = getattr(part, field.name)
         if prefix + field.name == name:
-            changes[field.name] = value
+            changes[field.name] = _as_declared(name, value, str(field.type))
         elif isinstance(current, tuple):
             changes[field.name] = tuple(_replace(each, name, value, _part_name(each) + ".") for each in current)
         elif dataclasses.is_dataclass(current):
             changes[field.name] = _replace(current, name, value, _part_name(current) + ".")
     return dataclasses.replace(part, **changes)
+
+
+def _as_declared(name: str, value: Number, declared: str) -> Number:
+    """`value`, a number or its text, as the type that the field declares."""
+    wanted = declared.split(" ")[0]
+    try:
+        if str(value).lower() == "none" and "None" in declared:
+            return None
+        if wanted == "bool":
+            return {"true": True, "false": False}[str(value).lower()]
+        if wanted == "int":
+            return int(str(value))
+        return float(str(value)) if wanted == "float" else str(value)
+    except (KeyError, ValueError) as error:
+        raise GoatError(f"hyper-parameter {name} needs a {wanted}, not '{value}'") from error
 
 
 def stack(algorithms: Sequence[Any]) -> Any:

@@ -35,7 +35,7 @@ def make_fifo(capacity: int) -> Fifo:
 def push(fifo: Fifo, new: jax.Array) -> Fifo:
     # A shift, not a ring buffer: a write position would differ per seed under vmap and turn into a scatter.
     capacity = fifo.values.shape[0]
-    values = jnp.concatenate([new, fifo.values])[:capacity]
+    values = jnp.concatenate([fifo.values, new])[-capacity:]
     return Fifo(values, jnp.minimum(fifo.count + new.shape[0], capacity))
 
 

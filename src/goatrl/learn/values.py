@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import optax
 
 from goatrl.learn.networks import init_ensemble, init_mlp, mlp, scalar_ensemble
-from goatrl.types import Batch, Metrics, Pytree, Spec, pytree, static
+from goatrl.types import Batch, GoatError, Metrics, Pytree, Spec, pytree, static
 
 
 class Value(Protocol):
@@ -191,6 +191,10 @@ class DualValue:
 
     gradient_penalty: float = 0.01
     reward: str = static(default="discriminator")
+
+    def __post_init__(self) -> None:
+        if self.reward not in ("discriminator", "binary"):
+            raise GoatError(f"dual_value.reward is 'discriminator' or 'binary', not '{self.reward}'")
 
     def init(self, key: jax.Array, spec: Spec) -> Pytree:
         v_key, c_key = jax.random.split(key)

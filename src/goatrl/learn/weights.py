@@ -5,7 +5,7 @@ A weight is a part that may own running statistics or a small network, its `carr
     init(key, spec) → carry
     __call__(carry, inputs) → (weight (B,), carry)
 
-No gradient flows through a weight.
+No gradient flows through a weight: the policy's loss stops it.
 """
 
 from __future__ import annotations

@@ -30,11 +30,9 @@ class Entry:
     paper: tuple[float, float] | None
 
     @property
-    def deviations(self) -> float | None:
-        """Distance from the paper in the paper's standard deviations (None where that is no measure)."""
-        if self.paper is None or self.paper[1] == 0:
-            return None
-        return abs(self.mean - self.paper[0]) / self.paper[1]
+    def far(self) -> bool:
+        """More than two of the paper's standard deviations away from it (beyond the rounding of its two decimals)."""
+        return self.paper is not None and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.005
 
 
 def entries(suite: Suite, cells: Sequence[tuple[str, Cell]], metric: str) -> list[Entry]:
@@ -67,7 +65,7 @@ def agreement(table: Sequence[Entry]) -> Agreement | None:
     ours = np.array([entry.mean for entry in beside])
     theirs = np.array([entry.paper[0] for entry in beside if entry.paper is not None])
     correlation = float(stats.spearmanr(ours, theirs).statistic) if len(set(ours)) > 1 and len(set(theirs)) > 1 else float("nan")
-    far = tuple(entry for entry in beside if (entry.deviations or 0.0) > 2.0 or (entry.paper == (0.0, 0.0) and entry.mean > 0))
+    far = tuple(entry for entry in beside if entry.far)
     return Agreement(len(beside), float(np.abs(ours - theirs).mean()), correlation, far)
 
 
