@@ -60,19 +60,24 @@ def percentile(fifo: Fifo, alpha: Any) -> jax.Array:
 
 def order_statistic(values: jax.Array, rank: jax.Array) -> jax.Array:
     """The value that stands at `rank` (0-based) in sorted order."""
-    # Few wide passes suit a GPU, where a pass costs a launch; many narrow ones a CPU, where it costs comparisons.
-    select = jax.lax.platform_dependent(_ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=4))
-    return _from_ordered_bits(select)
+    # A pass costs a launch on a GPU and a comparison per value and candidate on a CPU.
+    found = jax.lax.platform_dependent(_ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=2))
+    return _from_ordered_bits(found)
 
 
 def _select(keys: jax.Array, rank: jax.Array, bits: int) -> jax.Array:
-    digits = np.arange(1, 2**bits, dtype=np.uint32)
     found = jnp.zeros((), jnp.uint32)
     for shift in range(32 - bits, -1, -bits):
-        candidates = found + (digits << np.uint32(shift))
-        below = jnp.sum((keys[None, :] < candidates[:, None]).astype(jnp.int32), axis=1)
-        found = found + (jnp.sum((below <= rank).astype(jnp.uint32), dtype=jnp.uint32) << np.uint32(shift))
+        # One reduction with an output per candidate, so that each key is read once and not once per candidate.
+        smaller = tuple((keys < found + np.uint32(digit << shift)).astype(jnp.int32) for digit in range(1, 2**bits))
+        below = jax.lax.reduce(smaller, tuple(np.int32(0) for _ in smaller), _add_each, (0,))
+        digit = sum((count <= rank).astype(jnp.uint32) for count in below)
+        found = found + (digit << np.uint32(shift))
     return found
+
+
+def _add_each(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def _ordered_bits(values: jax.Array) -> jax.Array:

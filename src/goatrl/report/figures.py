@@ -29,7 +29,7 @@ def save(figure: Figure, path: Path) -> None:
     # Neither a date nor random identifiers: the same records give the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with mpl.rc_context({"svg.hashsalt": "goatrl"}):
-        figure.savefig(buffer, format=kind, dpi=160, bbox_inches="tight", metadata=metadata)
+        figure.savefig(buffer, format=kind, dpi=120, bbox_inches="tight", metadata=metadata)
     write_atomically(path, lambda file: file.write(buffer.getvalue()))
 
 
