@@ -186,24 +186,30 @@ def test_comma_separated() -> None:
     assert "\r" not in text
 
 
-def shown(table: Sequence[Entry]) -> str:
+def shown(table: Sequence[Entry], width: int = 160) -> str:
     buffer = io.StringIO()
-    Console(file=buffer, width=160, color_system=None).print(tables.terminal(table, "a title"))
+    Console(file=buffer, width=width, color_system=None).print(tables.terminal(table))
     return buffer.getvalue()
 
 
 def test_terminal_has_ours_above_the_papers() -> None:
     lines = shown(TABLE).splitlines()
-    ours = next(place for place, line in enumerate(lines) if "Expert 10" in line and "R10" in line)
-    assert "0.75 ± 0.12" in lines[ours]
-    assert "0.50 ± 0.12" in lines[ours]
-    assert "0.86 ± 0.08" in lines[ours + 1]
-    assert "a title" in lines[0]
-    assert any("the paper" in line for line in lines)
+    theirs = next(place for place, line in enumerate(lines) if "R10 (paper)" in line)
+    assert "Expert 10" in lines[theirs - 1]
+    assert "0.75±0.12" in lines[theirs - 1]
+    assert "0.50±0.12" in lines[theirs - 1]
+    assert "0.86±0.08" in lines[theirs]
     assert sum("R20" in line for line in lines) == 1
 
 
 def test_terminal_without_a_paper_does_not_mention_one() -> None:
     text = shown([entry(0.5, None)])
-    assert "0.50 ± 0.12" in text
+    assert "0.50±0.12" in text
     assert "paper" not in text
+
+
+def test_terminal_shows_six_algorithms_in_80_columns() -> None:
+    labels = ["GOAT", "WGCSL", "GCSL", "Goal BC", "HER", "CQL+HER"]
+    text = shown([entry(0.5, (0.5, 0.125), label) for label in labels], width=80)
+    assert "…" not in text
+    assert text.count("0.50±0.12") == 12

@@ -97,7 +97,9 @@ def _fill(cells: Sequence[Planned], folder: Path, on_progress: OnProgress) -> No
     members = [(cell.algorithm, seed) for cell in cells for seed in config.seeds]
     every = first.algorithm.target_every
     interval = max(config.updates // 20 // every, 1) * every
-    label = f"{', '.join(cell.column.label for cell in cells)} on {config.group}"
+    assert problem.group is not None
+    what = ", ".join(cell.column.label for cell in cells) if len(cells) <= 2 else f"{config.algorithm} × {len(cells)}"
+    label = f"{what} on {problem.group.label}"
     on_progress(label, 0, config.updates, {})
     started = time.perf_counter()
     for chunk in train(
@@ -106,7 +108,6 @@ def _fill(cells: Sequence[Planned], folder: Path, on_progress: OnProgress) -> No
         chunk.check_finite([seed for _, seed in members])
         on_progress(label, chunk.step, config.updates, {name: float(v.mean()) for name, v in chunk.metrics.items()})
     about = {"versions": versions(), "train_seconds": time.perf_counter() - started, "trained_together": len(cells)}
-    assert problem.group is not None
     for index, cell in enumerate(cells):
         mine = slice(index * len(config.seeds), (index + 1) * len(config.seeds))
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)

@@ -63,15 +63,15 @@ def publish(suite: suites.Suite, found: Sequence[tuple[runner.Planned, records.C
     cells = [(planned.column.label, cell) for planned, cell in found]
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
     for metric, table in by_metric.items():
-        console.print(tables.terminal(table, f"{suite.name}: {metric}, mean ± standard deviation over seeds"))
+        console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over seeds\n")
+        console.print(tables.terminal(table, decimals=2 if metric == "success" else 1))
         write_text(folder / f"{metric}.md", tables.markdown(table))
     write_text(folder / "table.csv", tables.comma_separated(by_metric))
     close = tables.agreement(by_metric["success"])
     if close is not None:
         console.print(
-            f"against the paper, success in {close.cells} cells: mean absolute difference "
-            f"{close.mean_absolute_difference:.3f}, rank correlation {close.rank_correlation:.3f}, "
-            f"{len(close.far)} cells further than two of its standard deviations"
+            f"against the paper, success in {close.cells} cells: mean absolute difference {close.mean_absolute_difference:.3f}, "
+            f"rank correlation {close.rank_correlation:.3f}; further than two of its standard deviations: {len(close.far)}"
         )
         for entry in close.far:
             theirs = entry.paper or (0.0, 0.0)
@@ -79,11 +79,19 @@ def publish(suite: suites.Suite, found: Sequence[tuple[runner.Planned, records.C
                 f"  {entry.dataset}, {entry.task}, {entry.column}: {entry.mean:.2f}, paper {theirs[0]:.2f} ± {theirs[1]:.2f}"
             )
     if suite.statements:
-        verdicts = statements.check({(cell.config.group, label): cell for label, cell in cells})
-        for verdict in verdicts:
-            mark = {True: "[green]held[/green]", False: "[red]not held[/red]", None: "[dim]not checked[/dim]"}[verdict.held]
-            console.print(f"{mark}: {verdict.claim} ({verdict.evidence})", highlight=False)
+        print_verdicts(statements.check({(cell.config.group, label): cell for label, cell in cells}))
     console.print(f"wrote {folder}/success.md, return.md and table.csv")
+
+
+def print_verdicts(verdicts: Sequence[statements.Verdict]) -> None:
+    """Each conclusion of the paper as held or not; those whose cells are not all recorded only by their number."""
+    for verdict in verdicts:
+        if verdict.held is not None:
+            mark = "[green]held[/green]" if verdict.held else "[red]not held[/red]"
+            console.print(f"{mark}: {verdict.claim} ({verdict.evidence})", highlight=False)
+    unchecked = sum(verdict.held is None for verdict in verdicts)
+    if unchecked:
+        console.print(f"{unchecked} of the paper's {len(verdicts)} conclusions not checked: they need cells that were not run")
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from tyro.conf import subcommand
 
 from goatrl.types import GoatError
@@ -36,14 +36,15 @@ def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
 def progress_bar() -> Iterator[Progress]:
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        BarColumn(bar_width=10),
+        TaskProgressColumn(),
         TextColumn("[dim]{task.fields[losses]}[/dim]"),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        TimeRemainingColumn(elapsed_when_finished=True, compact=True),
     )
     with Progress(*columns, console=console) as progress:
         yield progress
 
 
 def losses(metrics: Mapping[str, float]) -> str:
-    return "  ".join(f"{name} {value:.3g}" for name, value in metrics.items() if name.endswith("loss"))
+    """The losses among the metrics, short enough for a progress bar."""
+    return " ".join(f"{name.removesuffix('_loss')} {value:.2g}" for name, value in metrics.items() if name.endswith("_loss"))

@@ -8,6 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from rich import box
 from rich.table import Table
 from scipy import stats
 
@@ -79,24 +80,22 @@ def _number(mean: float, std: float) -> str:
     return f"{mean:.2f} ± {std:.2f}"
 
 
-def terminal(table: Sequence[Entry], title: str) -> Table:
-    """Ours in the first line of each cell, the paper's below it."""
+def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
+    """Ours in the first line of each cell, the paper's below it; narrow enough for 80 columns."""
     columns, rows, at = _grid(table)
-    beside = any(entry.paper for entry in table)
-    drawn = Table(title=title, caption="second line: the paper" if beside else None, show_lines=beside)
-    drawn.add_column("dataset", no_wrap=True)
-    drawn.add_column("goals")
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn.add_column("", no_wrap=True)
     for column in columns:
         drawn.add_column(column, justify="right", no_wrap=True)
     for dataset, task in rows:
+        found = [at.get((dataset, task, column)) for column in columns]
+        beside = any(entry is not None and entry.paper is not None for entry in found)
         texts = []
-        for column in columns:
-            entry = at.get((dataset, task, column))
-            text = "" if entry is None else _number(entry.mean, entry.std)
-            if entry is not None and entry.paper is not None:
-                text += f"\n[dim]{_number(*entry.paper)}[/dim]"
-            texts.append(text)
-        drawn.add_row(dataset, task, *texts)
+        for entry in found:
+            ours = "" if entry is None else f"{entry.mean:.{decimals}f}±{entry.std:.{decimals}f}"
+            theirs = "" if entry is None or entry.paper is None else f"{entry.paper[0]:.{decimals}f}±{entry.paper[1]:.{decimals}f}"
+            texts.append(f"{ours}\n[dim]{theirs}[/dim]" if beside else ours)
+        drawn.add_row(f"{dataset}\n{task} [dim](paper)[/dim]" if beside else f"{dataset} {task}", *texts, end_section=True)
     return drawn
 
 
