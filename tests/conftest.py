@@ -7,11 +7,14 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.data import point
-from goatrl.types import Episodes, make_episodes
+from goatrl.evaluate import SCHEMA
+from goatrl.types import Episodes, Spec, make_episodes
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Strict dtype promotion is not possible as well: optax raises Python floats to integer powers.
@@ -28,6 +31,13 @@ def reference_data() -> Path:
     if not REFERENCE_DATA.is_dir():
         pytest.skip(f"the authors' data files are not at {REFERENCE_DATA}; set GOATRL_REFERENCE_DATA to their folder")
     return REFERENCE_DATA
+
+
+def made_by_hand(group: str, rows: list[dict], seeds: tuple[int, ...], label: str = "GOAT") -> Cell:
+    """A record of the PointReach suite with these episodes."""
+    config = CellConfig(group, "any", {}, Spec(2, 2, 2, 49, 1.0), "data", "tasks", 1, 1)
+    training = Training(seeds, {"device": "none", "jax": "0"}, len(seeds), 1.0)
+    return Cell("pointreach", label, config, (training,), pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,8 @@ from goatrl import tasks
 
 SOURCE = Path(goatrl.__file__).parent
 # `benchmark` writes the records that `report` reads.
-ROOMS_ABOVE = ["types", "tasks", "sim", "data", "learn", "algorithms"]
-ORDER = [*ROOMS_ABOVE, "train", "checkpoint", "evaluate", "runs", "benchmark", "report", "cli"]
+ROOMS_ABOVE = ["types", "files", "tasks", "sim", "data", "learn", "algorithms"]
+ORDER = [*ROOMS_ABOVE, "train", "checkpoint", "evaluate", "problems", "runs", "benchmark", "report", "cli"]
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 

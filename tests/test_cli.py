@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
         (["data", "make", "pointreach-expert", "--out", "x.npz"], "did you mean pointreach-expert-10"),
         (["data", "make", GROUP, "--out", "x.csv"], "datasets are written as .npz"),
         (["data", "info", "pointreach-expert"], "did you mean pointreach-expert-10"),
-        (["figure", "bars", "nowhere", "--out", "x.png"], "no records in nowhere"),
+        (["figure", "bars", "nowhere", "--out", "x.png"], "no records of suite pointreach in nowhere"),
     ],
 )
 def test_errors_are_one_helpful_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +139,7 @@ def test_from_data_to_figure(capsys: pytest.CaptureFixture[str]) -> None:
     rows = pq.read_table("run/episodes.parquet")
     assert rows.num_rows == 2 * 2 * 20  # tasks × seeds × goals
     assert goat("evaluate", "run", "--tasks", "r20") == 0
-    assert set(pq.read_table("run/episodes.parquet").column("task").to_pylist()) == {"R20"}
+    assert pq.read_table("run/episodes.parquet").num_rows == rows.num_rows, "the other task's episodes stay"
     assert goat("figure", "density", "run", "--out", "density.png") == 0
     assert all(Path(name).stat().st_size > 1000 for name in ("mine.svg", "density.png"))
     capsys.readouterr()
@@ -159,6 +160,15 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
     assert "0.29 ± 0.06" in Path("out/success.md").read_text(), "the paper's number stands beside ours"
     assert Path("out/table.csv").read_text().count("\n") == 1 + 2 * 2 * 3
+    capsys.readouterr()
+    assert goat(*bench[:-3], "12", "--out", "out") == 2
+    assert "another configuration (differs in updates)" in error_line(capsys)
+    bench[bench.index("--seeds") + 1] = "3"
+    assert goat(*bench, "--algorithms", "bc") == 0
+    assert "1 cells of 3 seeds, 1 to run" in capsys.readouterr().out
+    assert len(list(Path("out").glob("*.parquet"))) == 3, "a cell grows by seeds, in its own file"
+    counts = {row["algorithm"]: row["seeds"] for row in csv.DictReader(Path("out/table.csv").read_text().splitlines())}
+    assert counts == {"WGCSL": "2", "GCSL": "2", "Goal BC": "3"}, "the table shows all that is recorded"
     for figure in ("trajectories", "bars"):
         assert goat("figure", figure, "out", "--out", f"{figure}.png") == 0
         assert Path(f"{figure}.png").stat().st_size > 5000
@@ -185,5 +195,8 @@ def test_an_algorithm_in_one_file() -> None:
     )
     assert goat("train", "./mine.py", "--group", GROUP, "--seeds", "1", "--updates", "8", "--out", "run") == 0
     assert goat("evaluate", "run") == 0
+    bench = ["bench", "pointreach", "--groups", GROUP, "--seeds", "1", "--updates", "8", "--out", "out"]
+    assert goat(*bench, "--algorithms", "bc", "./mine.py") == 0
+    assert "| Goal BC | Mine |" in Path("out/success.md").read_text(), "a further column of the table"
     Path("none.py").write_text("x = 1\n")
     assert goat("train", "./none.py", "--group", GROUP, "--out", "other") == 2

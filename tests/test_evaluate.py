@@ -78,7 +78,7 @@ def test_a_goal_at_the_start_pays_at_every_step() -> None:
 
 def test_the_threshold_is_the_groups() -> None:
     state = {"velocity": jnp.array([[1.0, 0.0]])}
-    wide = dataclasses.replace(GROUP, goal_threshold=2.0)
+    wide = dataclasses.replace(GROUP, spec=dataclasses.replace(GROUP.spec, goal_threshold=2.0))
     assert evaluate([(Walker(0.0), 0)], state, wide, [task([[5.0, 0.0]])])["return"].to_pylist() == [5]
 
 

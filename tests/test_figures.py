@@ -8,18 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
+from conftest import made_by_hand
 from goatrl import tasks
-from goatrl.benchmark.records import Cell, CellConfig
+from goatrl.benchmark.records import Cell
 from goatrl.data import point
-from goatrl.evaluate import SCHEMA
 from goatrl.report import figures
 from goatrl.report.tables import Entry
-from goatrl.types import Episodes, GoatError, Spec
+from goatrl.types import Episodes, GoatError
 
 GROUP = tasks.get("pointreach-expert-10")
 
@@ -33,8 +32,7 @@ def make_cell(reached: int) -> Cell:
             place = {"start": [0.0, 0.0], "goal": goal.tolist(), "path": (share[:, None] * goal).ravel().tolist()}
             outcome = {"success": episode < reached, "return": 1, "final_distance": 0.0}
             rows.append(place | outcome | {"task": task.name, "split": "iid", "seed": 0, "episode": episode})
-    config = CellConfig(GROUP.name, "any", {}, Spec(2, 2, 2, 49, 1.0), "", (0,), 1, 1)
-    return Cell(config, {}, pa.Table.from_pylist(rows, schema=SCHEMA))
+    return made_by_hand(GROUP.name, rows, seeds=(0,))
 
 
 def trajectories() -> Figure:

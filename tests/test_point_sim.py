@@ -51,7 +51,7 @@ def test_a_rollout_stays_in_the_box() -> None:
 def test_walking_at_the_goal_reaches_every_goal(name: str) -> None:
     task = GROUP.task(name)
     starts, goals = jnp.asarray(task.starts, jnp.float32), jnp.asarray(task.goals, jnp.float32)
-    path = jax.jit(lambda s, g: sim.rollout(lambda p, q: jnp.clip(q - p, -1.0, 1.0), s, g, task.bound, GROUP.horizon))(
+    path = jax.jit(lambda s, g: sim.rollout(lambda p, q: jnp.clip(q - p, -1.0, 1.0), s, g, task.bound, GROUP.spec.horizon))(
         starts, goals
     )
     assert path.shape == (20, 50, 2)
@@ -79,7 +79,7 @@ def test_the_far_task_is_out_of_distribution() -> None:
 def test_every_group_has_the_tasks_and_the_papers_settings() -> None:
     assert len(point.GROUPS) == 6
     for group in point.GROUPS:
-        assert (group.horizon, group.goal_threshold) == (49, 1.0)
+        assert (group.spec.horizon, group.spec.goal_threshold) == (49, 1.0)
         assert [task.name for task in group.tasks] == ["R10", "R20"]
         assert group.settings.updates == 2_000
         assert tasks.get(group.name) is group

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from goatrl.benchmark import records
-from goatrl.benchmark.records import Cell, CellConfig
+from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.evaluate import SCHEMA
 from goatrl.types import GoatError, Spec
 
@@ -22,7 +22,7 @@ CONFIG = CellConfig(
     hyperparameters={"learning_rate": 5e-4, "size": 5, "tanh": True, "kind": "q", "tau": None},
     spec=Spec(2, 2, 2, 49, 1.0),
     checksum="ab12",
-    seeds=(4, 7),
+    evaluation="cd34",
     updates=20,
     batch_size=8,
 )
@@ -32,11 +32,11 @@ OTHERS = {
     "hyperparameters": {**CONFIG.hyperparameters, "learning_rate": 5.0001e-4},
     "spec": dataclasses.replace(CONFIG.spec, goal_threshold=0.5),
     "checksum": "ab13",
-    "seeds": (4, 8),
+    "evaluation": "cd35",
     "updates": 21,
     "batch_size": 9,
 }
-ABOUT = {"versions": {"jax": "1"}, "seconds": 1.5}
+TRAINING = Training((4, 7), {"jax": "1", "device": "cpu"}, 2, 1.5)
 
 
 def row(task: str, seed: int, episode: int, success: bool, steps: int) -> dict:
@@ -61,14 +61,17 @@ ROWS = [
     row("R20", 7, 0, True, 5),
 ]
 TABLE = pa.Table.from_pylist(ROWS, schema=SCHEMA)
+CELL = Cell("pointreach", "Goal BC", CONFIG, (TRAINING,), TABLE)
 
 
 def test_a_record_comes_back(tmp_path: Path) -> None:
-    records.write(tmp_path, CONFIG, TABLE, ABOUT)
+    records.write(tmp_path, CELL)
     cell = records.read(tmp_path, CONFIG)
     assert cell is not None
     assert cell.config == CONFIG
-    assert dict(cell.about) == ABOUT
+    assert (cell.suite, cell.label) == ("pointreach", "Goal BC")
+    assert cell.trainings == (TRAINING,)
+    assert cell.seeds == (4, 7)
     assert cell.episodes.equals(TABLE)
     assert cell.episodes.schema.equals(SCHEMA)
     assert [path.name for path in tmp_path.iterdir()] == [CONFIG.path(tmp_path).name]
@@ -85,9 +88,9 @@ def test_the_name_says_what_is_inside(tmp_path: Path) -> None:
 def test_another_configuration_has_another_path(tmp_path: Path, field: str) -> None:
     other = dataclasses.replace(CONFIG, **{field: OTHERS[field]})
     assert other.path(tmp_path) != CONFIG.path(tmp_path)
-    records.write(tmp_path, CONFIG, TABLE, ABOUT)
+    records.write(tmp_path, CELL)
     assert records.read(tmp_path, other) is None
-    records.write(tmp_path, other, TABLE.slice(1), ABOUT)
+    records.write(tmp_path, dataclasses.replace(CELL, config=other, episodes=TABLE.slice(1)))
     assert {cell.config.path(tmp_path) for cell in records.read_all(tmp_path)} == {CONFIG.path(tmp_path), other.path(tmp_path)}
     kept = records.read(tmp_path, CONFIG)
     assert kept is not None
@@ -100,20 +103,18 @@ def test_the_order_of_hyperparameters_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_a_configuration_that_was_read_finds_its_own_record(tmp_path: Path) -> None:
-    records.write(tmp_path, CONFIG, TABLE, ABOUT)
+    records.write(tmp_path, CELL)
     (cell,) = records.read_all(tmp_path)
     assert cell.config.path(tmp_path) == CONFIG.path(tmp_path)
 
 
 def test_no_record_and_no_folder(tmp_path: Path) -> None:
     assert records.read(tmp_path / "none", CONFIG) is None
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(GoatError, match="no records in"):
-            records.read_all(folder)
+    assert records.read_all(tmp_path) == records.read_all(tmp_path / "none") == []
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    records.write(tmp_path, CONFIG, TABLE, ABOUT)
+    records.write(tmp_path, CELL)
     path = CONFIG.path(tmp_path)
     content = path.read_bytes()
     cuts = [content[:length] for length in (0, 1, 4, len(content) // 2, len(content) - 5, len(content) - 1)]
@@ -138,8 +139,8 @@ def not_a_dictionary(text: str):
         {b"goatrl": b"[]"},
         {b"goatrl": b"{}"},
         {b"goatrl": b'{"config": 3}'},
-        {b"goatrl": b'{"config": {"spec": 3, "seeds": []}}'},
-        {b"goatrl": json.dumps({"config": dataclasses.asdict(CONFIG) | {"later": 1}}).encode()},
+        {b"goatrl": b'{"format": 1, "config": {"spec": 3}}'},
+        {b"goatrl": json.dumps({"format": 1, "config": dataclasses.asdict(CONFIG) | {"later": 1}}).encode()},
         not_a_dictionary("3"),
         not_a_dictionary("null"),
     ],
@@ -152,7 +153,7 @@ def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path, metadata: d
 
 
 def test_per_seed_averages_the_episodes_of_a_task() -> None:
-    cell = Cell(CONFIG, {}, TABLE)
+    cell = CELL
     np.testing.assert_array_equal(cell.per_seed("success", "R10"), [0.5, 1.0])
     np.testing.assert_array_equal(cell.per_seed("return", "R10"), [5.0, 25.0])
     np.testing.assert_array_equal(cell.per_seed("success", "R20"), [0.0, 1.0])
@@ -160,21 +161,43 @@ def test_per_seed_averages_the_episodes_of_a_task() -> None:
 
 
 def test_per_seed_follows_the_order_of_the_seeds_and_not_of_the_rows() -> None:
-    turned = dataclasses.replace(CONFIG, seeds=(7, 4))
-    np.testing.assert_array_equal(Cell(turned, {}, TABLE).per_seed("return", "R10"), [25.0, 5.0])
-    mixed = TABLE.take([5, 3, 1, 0, 4, 2])
-    np.testing.assert_array_equal(Cell(CONFIG, {}, mixed).per_seed("return", "R10"), [5.0, 25.0])
+    mixed = dataclasses.replace(CELL, episodes=TABLE.take([5, 3, 1, 0, 4, 2]))
+    np.testing.assert_array_equal(mixed.per_seed("return", "R10"), [5.0, 25.0])
+
+
+def test_a_cell_grows_by_seeds() -> None:
+    more = Training((2,), {"jax": "2", "device": "gpu"}, 1, 3.0)
+    grown = CELL.grown(more, pa.Table.from_pylist([row("R10", 2, 0, True, 7), row("R20", 2, 0, True, 8)], schema=SCHEMA))
+    assert grown.seeds == (2, 4, 7)
+    assert grown.trainings == (TRAINING, more)
+    np.testing.assert_array_equal(grown.per_seed("return", "R10"), [7.0, 5.0, 25.0])
+    assert grown.config == CONFIG
+
+
+def test_a_record_of_another_version_is_not_called_damaged(tmp_path: Path) -> None:
+    records.write(tmp_path, CELL)
+    path = CONFIG.path(tmp_path)
+    about = json.loads(pq.read_table(path).schema.metadata[b"goatrl"])
+    pq.write_table(TABLE.replace_schema_metadata({b"goatrl": json.dumps(about | {"format": 99}).encode()}), path)
+    with pytest.raises(GoatError, match="written by another version of goatrl"):
+        records.read_all(tmp_path)
+
+
+def test_seeds_without_episodes_are_noticed(tmp_path: Path) -> None:
+    records.write(tmp_path, dataclasses.replace(CELL, trainings=(dataclasses.replace(TRAINING, seeds=(4, 7, 9)),)))
+    with pytest.raises(GoatError, match="damaged or not a record"):
+        records.read(tmp_path, CONFIG)
 
 
 def test_per_seed_over_some_episodes() -> None:
-    cell = Cell(CONFIG, {}, TABLE)
+    cell = CELL
     first = cell.column("episode") == 0
     np.testing.assert_array_equal(cell.per_seed("return", "R10", where=first), [10.0, 20.0])
     np.testing.assert_array_equal(cell.per_seed("return", "R10", where=~first), [0.0, 30.0])
 
 
 def test_columns_are_arrays() -> None:
-    cell = Cell(CONFIG, {}, TABLE)
+    cell = CELL
     assert cell.column("success").dtype == bool
     assert cell.column("goal").shape == (6, 2)
     assert cell.column("task").tolist() == [r["task"] for r in ROWS]

@@ -13,11 +13,15 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from goatrl import checkpoint, runs
+from goatrl import checkpoint, runs, tasks, train
 from goatrl import data as datasets
-from goatrl.runs import Interrupted, Run, configure, open_problem
+from goatrl.evaluate import evaluate
+from goatrl.learn import normalize
+from goatrl.problems import open_problem
+from goatrl.runs import Interrupted, Run, configure
 from goatrl.train import Diverged
 from goatrl.types import Episodes, GoatError
 
@@ -122,7 +126,7 @@ def test_divergence_keeps_the_last_good_state(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(Diverged, match="policy_loss of seed 1 is not finite at update 20; the state at update 16 is kept"):
         run.train(config, problem)
     assert checkpoint.describe(run.checkpoint_path)["step"] == 16
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.restore(problem)[1].params))
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.restore()[1].params))
 
 
 def test_a_full_disk_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,10 +154,64 @@ def test_a_full_disk_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch: p
 
 def test_a_dataset_that_does_not_fit_the_checkpoint_is_refused(tmp_path: Path, odd_episodes: Episodes) -> None:
     run = finish(tmp_path / "run")
-    problem = open_problem(GROUP, None)
-    other = runs.Problem(odd_episodes, odd_episodes.spec(1.0), problem.settings, None)
+    other = odd_episodes.spec(1.0)
+    like = jax.eval_shape(lambda: train.init(run.config().members(), other, normalize.identity(other)))
     with pytest.raises(GoatError, match=r"does not fit: .* has shape .* need"):
-        run.restore(other)
+        checkpoint.restore(run.checkpoint_path, like)
+    file = tmp_path / "odd.npz"
+    datasets.save(odd_episodes, file)
+    problem = open_problem(None, file, 1.0)
+    config = configure("wgcsl", problem, data=file, **settings(updates=40, interval=20))
+    with pytest.raises(GoatError, match=r"holds another run \(differs in .*checksum, spec"):
+        run.train(config, problem)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"updates": 50}, "updates must be a positive multiple"),
+        ({"batch_size": 0}, "batch size must be at least 1"),
+        ({"overrides": {"target_every": 0}}, "target_every must be at least 1"),
+        ({"seeds": (1, 1)}, "distinct"),
+    ],
+)
+def test_a_bad_setting_leaves_no_folder_behind(tmp_path: Path, changes: dict, message: str) -> None:
+    with pytest.raises(GoatError, match=message):
+        finish(tmp_path / "run", **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_metrics_cut_short_by_a_full_disk_do_not_stop_the_next_try(tmp_path: Path) -> None:
+    for torn in ("", "step,se"):
+        folder = tmp_path / f"run{len(torn)}"
+        problem = open_problem(GROUP, None)
+        run = Run(folder)
+        run.prepare(configure("wgcsl", problem, **settings()))
+        run.metrics_path.write_text(torn)
+        finish(folder)
+        assert run.metrics_path.read_text().startswith("step,seed,")
+
+
+def test_tasks_judged_one_by_one_stay_together(tmp_path: Path) -> None:
+    run = finish(tmp_path / "run")
+    group = tasks.get(GROUP)
+    members, state = run.restore()
+    for name in ("R10", "R20", "R10"):
+        run.write_episodes(evaluate(members, state, group, [group.task(name)]), group, step=24)
+    judged = pq.read_table(run.episodes_path).column("task").to_pylist()
+    assert sorted(set(judged)) == ["R10", "R20"]
+    assert len(judged) == 2 * 2 * 20
+    run.write_episodes(evaluate(members, state, group, [group.task("R20")]), group, step=28)
+    assert set(pq.read_table(run.episodes_path).column("task").to_pylist()) == {"R20"}, "of another step, so not beside"
+
+
+def test_a_run_goes_on_when_its_data_has_moved(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.npz", tmp_path / "b.npz"
+    for file in (first, second):
+        datasets.save(open_problem(GROUP, None).episodes, file)
+    configs = [configure("wgcsl", open_problem(GROUP, file), data=file, **settings()) for file in (first, second)]
+    assert configs[0] != configs[1]
+    assert configs[0].differences(configs[1]) == []
 
 
 def test_a_changed_dataset_is_noticed(tmp_path: Path) -> None:
@@ -176,7 +234,7 @@ def test_a_damaged_checkpoint_is_one_clear_line(tmp_path: Path, damage: str) -> 
     content = run.checkpoint_path.read_bytes()
     run.checkpoint_path.write_bytes({"empty": b"", "truncated": content[: len(content) // 2], "garbage": b"\xff" * 100}[damage])
     with pytest.raises(GoatError, match="is damaged or not a checkpoint") as caught:
-        run.restore(open_problem(GROUP, None))
+        run.restore()
     assert "\n" not in str(caught.value)
 
 

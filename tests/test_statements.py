@@ -7,12 +7,11 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
+from conftest import made_by_hand
 from goatrl import tasks
 from goatrl.benchmark import statements
-from goatrl.benchmark.records import Cell, CellConfig
+from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statements import EXPERT, NON_EXPERT, NON_EXPERT_50
-from goatrl.evaluate import SCHEMA
-from goatrl.types import Spec
 
 BC_CLEAN, BC_NOISE, DDPG_WORST, CQL_INSIDE, WGCSL_BETTER = range(5)
 
@@ -35,8 +34,7 @@ def make_cell(group: str, outcome: Outcome) -> Cell:
                 success = near if task.name == "R10" else episode < outcome.far
                 place = {"start": [0.0, 0.0], "goal": goal.tolist(), "path": None, "final_distance": 0.0, "return": 0}
                 rows.append(place | {"task": task.name, "split": "iid", "seed": seed, "episode": episode, "success": success})
-    config = CellConfig(group, "any", {}, Spec(2, 2, 2, 49, 1.0), "", (0, 1), 1, 1)
-    return Cell(config, {}, pa.Table.from_pylist(rows, schema=SCHEMA))
+    return made_by_hand(group, rows, seeds=(0, 1))
 
 
 # Numbers near the paper's, for which all five conclusions hold.

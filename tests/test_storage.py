@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from goatrl.data import storage
+from goatrl.files import write_atomically
 from goatrl.types import Episodes, GoatError, make_episodes
 
 NAMES = ("observations", "achieved", "actions", "goals")
@@ -195,7 +196,7 @@ def test_an_archive_of_another_kind_is_refused(tmp_path: Path, offset: int, valu
 def test_a_write_replaces_the_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"something longer than what follows")
-    storage.write_atomically(path, lambda file: file.write(b"new"))
+    write_atomically(path, lambda file: file.write(b"new"))
     assert path.read_bytes() == b"new"
     assert files(tmp_path) == ["file"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644  # a temporary file's own mode would hide it from others
@@ -211,7 +212,7 @@ def test_a_half_written_file_is_never_seen_under_its_name(tmp_path: Path) -> Non
         file.flush()
         seen.append(path.read_bytes())
 
-    storage.write_atomically(path, write)
+    write_atomically(path, write)
     assert seen == [b"old"]
 
 
@@ -226,7 +227,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, before: bytes | None) -
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with pytest.raises(GoatError, match=f"cannot write {path}: no space left"):
-        storage.write_atomically(path, write)
+        write_atomically(path, write)
     assert files(tmp_path) == ([] if before is None else ["file"])
     assert before is None or path.read_bytes() == before
 
@@ -240,7 +241,7 @@ def test_a_disk_that_is_full_only_at_the_end_leaves_the_old_file(tmp_path: Path,
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(GoatError, match="no space left"):
-        storage.write_atomically(path, lambda file: file.write(b"new"))
+        write_atomically(path, lambda file: file.write(b"new"))
     assert path.read_bytes() == b"old"
     assert files(tmp_path) == ["file"]
 
@@ -255,7 +256,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, kind: type[Bas
         raise kind
 
     with pytest.raises(kind):
-        storage.write_atomically(path, write)
+        write_atomically(path, write)
     assert path.read_bytes() == b"old"
     assert files(tmp_path) == ["file"]
 
@@ -265,7 +266,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "file" / "below", tmp_path / "folder"):
         with pytest.raises(GoatError, match=f"cannot write {path}: "):
-            storage.write_atomically(path, lambda file: file.write(b"new"))
+            write_atomically(path, lambda file: file.write(b"new"))
     assert files(tmp_path) == ["file", "folder"]
     assert (tmp_path / "file").read_bytes() == b"old"
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from goatrl import tasks
-from goatrl.benchmark import suites
-from goatrl.benchmark.records import Cell, CellConfig
-from goatrl.evaluate import SCHEMA
+from conftest import made_by_hand
+from goatrl import algorithms, tasks
+from goatrl.benchmark import paper, suites
+from goatrl.benchmark.records import Cell
 from goatrl.report import tables
 from goatrl.report.tables import Entry
-from goatrl.types import Spec
 
 SUITE = suites.get("pointreach")
 
 
-def make_cell(group: str, successes: Mapping[str, Sequence[int]], steps: int = 10) -> Cell:
+def make_cell(group: str, successes: Mapping[str, Sequence[int]], steps: int = 10, label: str = "GOAT") -> Cell:
     """How many of the 20 episodes of each task succeed, seed by seed; a success pays `steps`, a failure nothing."""
     rows = [
         {
@@ -43,8 +42,7 @@ def make_cell(group: str, successes: Mapping[str, Sequence[int]], steps: int = 1
         for episode in range(20)
     ]
     seeds = tuple(range(len(successes["R10"])))
-    config = CellConfig(group, "any", {}, Spec(2, 2, 2, 49, 1.0), "", seeds, 1, 1)
-    return Cell(config, {}, pa.Table.from_pylist(rows, schema=SCHEMA))
+    return made_by_hand(group, rows, seeds, label)
 
 
 def entry(
@@ -54,8 +52,8 @@ def entry(
 
 
 CELLS = [
-    ("GOAT", make_cell("pointreach-expert-10", {"R10": (10, 15, 20), "R20": (0, 0, 20)})),
-    ("HER", make_cell("pointreach-expert-10", {"R10": (0, 0, 0), "R20": (1, 1, 1)})),
+    make_cell("pointreach-expert-10", {"R10": (10, 15, 20), "R20": (0, 0, 20)}),
+    make_cell("pointreach-expert-10", {"R10": (0, 0, 0), "R20": (1, 1, 1)}, label="HER"),
 ]
 
 
@@ -81,24 +79,30 @@ def test_the_papers_numbers_stand_beside() -> None:
     # Copied from the paper's tables by hand.
     assert [e.paper for e in tables.entries(SUITE, CELLS, "success")] == [(0.86, 0.08), (0.48, 0.21), (0.0, 0.0), (0.0, 0.0)]
     assert [e.paper for e in tables.entries(SUITE, CELLS, "return")] == [(34.69, 2.81), (15.34, 5.35), (0.05, 0.0), (0.0, 0.0)]
-    noisy = [("Goal BC", make_cell("pointreach-non-expert-10", {"R10": (1,), "R20": (1,)}))]
+    noisy = [make_cell("pointreach-non-expert-10", {"R10": (1,), "R20": (1,)}, label="Goal BC")]
     assert [e.paper for e in tables.entries(SUITE, noisy, "success")] == [(0.29, 0.06), (0.06, 0.04)]
 
 
 def test_every_cell_of_the_suite_has_a_number_in_the_paper() -> None:
     one = {"R10": (1,), "R20": (1,)}
-    cells = [(column.label, make_cell(group, one)) for group in SUITE.groups for column in SUITE.columns]
+    cells = [make_cell(group, one, label=column.label) for group in SUITE.groups for column in SUITE.columns]
     for metric in ("success", "return"):
         found = tables.entries(SUITE, cells, metric)
         assert len(found) == 3 * 6 * 2
         assert all(e.paper is not None for e in found)
 
 
+def test_the_benchmarks_algorithms_are_labelled_as_in_the_papers_table() -> None:
+    printed = {row["algorithm"] for row in paper.table("benchmark_success")}
+    eleven = "goat goat_tau wgcsl gcsl bc gofar marwil_her iql_her ddpg_her cql_her msg_her".split()
+    assert {algorithms.get(name).label for name in eleven} == printed
+
+
 def test_a_column_or_a_suite_that_the_paper_does_not_have() -> None:
-    assert [e.paper for e in tables.entries(SUITE, [("Mine", CELLS[0][1])], "success")] == [None, None]
+    assert [e.paper for e in tables.entries(SUITE, [dataclasses.replace(CELLS[0], label="Mine")], "success")] == [None, None]
     imbalanced = suites.get("pointreach-imbalanced")
     cell = make_cell("pointreach-imbalanced-expert-10", {"R10": (1,), "R20": (1,)})
-    found = tables.entries(imbalanced, [("GOAT", cell)], "success")
+    found = tables.entries(imbalanced, [cell], "success")
     assert [(e.dataset, e.paper) for e in found] == [("Imbalanced Expert 10", None)] * 2
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms, train
+from goatrl.learn import normalize
 from goatrl.learn.parameters import override
 from goatrl.types import Episodes, GoatError, Settings
 
@@ -48,7 +49,7 @@ def test_chunks_do_not_change_the_randomness(odd_episodes: Episodes) -> None:
 def test_targets_move_only_at_the_end_of_a_period(odd_episodes: Episodes) -> None:
     """After one period of four updates: target = 0.9 · initial + 0.1 · online."""
     group = members(seeds=(0,))
-    start = train.init(group, odd_episodes.spec(1.0), odd_episodes)
+    start = train.init(group, odd_episodes.spec(1.0), normalize.from_episodes(odd_episodes))
     after = chunks(group, odd_episodes, 4, 4)[0].state
     first = jax.tree.leaves(start.params)[0]
     expected = 0.9 * np.asarray(first) + 0.1 * np.asarray(jax.tree.leaves(after.params)[0])

@@ -12,7 +12,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save as to_bytes
 
-from goatrl.data.storage import write_atomically
+from goatrl.files import write_atomically
 from goatrl.types import GoatError, TrainState
 
 

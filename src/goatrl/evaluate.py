@@ -38,7 +38,7 @@ def trajectories(members: Members, state: TrainState, group: TaskGroup, task: Ta
     """Achieved goals of all episodes, starts included: (members, episodes, horizon + 1, goal_dim)."""
     starts, goals = jnp.asarray(task.starts, jnp.float32), jnp.asarray(task.goals, jnp.float32)
     algorithms = stack([algorithm for algorithm, _ in members])
-    return np.asarray(_point_rollouts(algorithms, state, starts, goals, task.bound, group.horizon))
+    return np.asarray(_point_rollouts(algorithms, state, starts, goals, task.bound, group.spec.horizon))
 
 
 @partial(jax.jit, static_argnums=(4, 5))
@@ -57,7 +57,7 @@ def evaluate(members: Members, state: TrainState, group: TaskGroup, tasks: Seque
     for task in group.tasks if tasks is None else tasks:
         achieved = trajectories(members, state, group, task)
         distance = np.linalg.norm(achieved - task.goals[None, :, None].astype(np.float32), axis=-1)
-        met = distance[:, :, 1:] <= group.goal_threshold
+        met = distance[:, :, 1:] <= group.spec.goal_threshold
         for member, (_, seed) in enumerate(members):
             for episode in range(len(task.goals)):
                 rows.append(

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import hashlib
 import io
 import json
-import platform
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,15 +27,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import goatrl
-from goatrl import algorithms, checkpoint, tasks
-from goatrl import data as datasets
-from goatrl.data import point
-from goatrl.data.storage import WriteError, write_atomically
+from goatrl import algorithms, checkpoint
+from goatrl.files import WriteError, write_atomically
+from goatrl.learn import normalize
 from goatrl.learn.parameters import Number, hyperparameters, override
+from goatrl.problems import Problem, open_problem, settings_of, versions
 from goatrl.tasks import TaskGroup
-from goatrl.train import Chunk, Diverged, Members, init, train
-from goatrl.types import Episodes, GoatError, Settings, Spec, TrainState
+from goatrl.train import Chunk, Diverged, Members, check_schedule, default_interval, init, train
+from goatrl.types import GoatError, Spec, TrainState
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -45,50 +46,11 @@ class Interrupted(GoatError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Problem:
-    """A dataset with what is known about it. Without a task group there is nothing to evaluate on."""
-
-    episodes: Episodes
-    spec: Spec
-    settings: Settings
-    group: TaskGroup | None
-
-
-def open_problem(group: str | None, data: Path | None, goal_threshold: float | None = None) -> Problem:
-    """The dataset of a task group, or a file in its place, or a file alone with its own goal threshold."""
-    if group is None and (data is None or goal_threshold is None):
-        raise GoatError("name a task group with --group, or your own file with --data and --goal-threshold; see `goat list`")
-    known = None if group is None else tasks.get(group)
-    if known is None:
-        assert data is not None
-        assert goal_threshold is not None
-        episodes = datasets.load(data)
-        return Problem(episodes, episodes.spec(goal_threshold), Settings(), None)
-    episodes = point.make(known.name) if data is None else datasets.load(data)
-    spec = episodes.spec(known.goal_threshold if goal_threshold is None else goal_threshold)
-    expected = (known.tasks[0].starts.shape[1], known.tasks[0].goals.shape[1])
-    if (spec.observation_dim, spec.goal_dim) != expected:
-        raise GoatError(
-            f"{data} does not fit {known.name}: it has observations of {spec.observation_dim} and goals of {spec.goal_dim} "
-            f"numbers, the tasks have {expected[0]} and {expected[1]}"
-        )
-    return Problem(episodes, spec, known.settings, known)
-
-
-def versions() -> dict[str, str]:
-    return {
-        "goatrl": goatrl.__version__,
-        "jax": jax.__version__,
-        "python": platform.python_version(),
-        "device": jax.devices()[0].device_kind,
-    }
-
-
-@dataclasses.dataclass(frozen=True)
 class RunConfig:
-    """Everything that decides the result of a run."""
+    """Everything that decides the result of a run. Where the data lies does not: its checksum stands for it."""
 
     algorithm: str
+    source: str  # SHA-256 of the user's file, for an algorithm that is one
     overrides: Mapping[str, Number]
     group: str | None
     data: str | None
@@ -100,9 +62,13 @@ class RunConfig:
     interval: int
     hyperparameters: Mapping[str, Number]
 
-    def members(self, settings: Settings) -> Members:
-        algorithm = override(algorithms.get(self.algorithm).build(settings), self.overrides)
+    def members(self) -> Members:
+        algorithm = override(algorithms.get(self.algorithm).build(settings_of(self.group)), self.overrides)
         return [(algorithm, seed) for seed in self.seeds]
+
+    def differences(self, other: RunConfig) -> list[str]:
+        names = [field.name for field in dataclasses.fields(self) if field.name != "data"]
+        return [name for name in names if getattr(self, name) != getattr(other, name)]
 
 
 def configure(
@@ -119,11 +85,17 @@ def configure(
     """The full configuration of a run, with the problem's settings wherever nothing else is said."""
     if not seeds or len(set(seeds)) != len(seeds):
         raise GoatError(f"seeds must be distinct and at least one, not {list(seeds)}")
+    if batch_size is not None and batch_size < 1:
+        raise GoatError(f"the batch size must be at least 1, not {batch_size}")
     built = override(algorithms.get(algorithm).build(problem.settings), overrides or {})
     updates = problem.settings.updates if updates is None else updates
     every = built.target_every
+    interval = default_interval(updates, max(every, 1)) if interval is None else interval
+    check_schedule(updates, interval, every)
+    is_file = algorithm.endswith(".py")
     return RunConfig(
-        algorithm=algorithm,
+        algorithm=str(Path(algorithm).resolve()) if is_file else algorithm,
+        source=hashlib.sha256(Path(algorithm).read_bytes()).hexdigest() if is_file else "",
         overrides=dict(overrides or {}),
         group=None if problem.group is None else problem.group.name,
         data=None if data is None else str(data.resolve()),
@@ -132,7 +104,7 @@ def configure(
         seeds=seeds,
         updates=updates,
         batch_size=problem.settings.batch_size if batch_size is None else batch_size,
-        interval=max(updates // 20 // every, 1) * every if interval is None else interval,
+        interval=interval,
         hyperparameters=hyperparameters(built),
     )
 
@@ -147,7 +119,11 @@ def stop_request() -> Iterator[Callable[[], bool]]:
         if asked:
             raise KeyboardInterrupt
         asked = True
+        print("goat: stopping after the next report; once more to stop at once", file=sys.stderr)
 
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may listen to signals
+        yield lambda: False
+        return
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield lambda: asked
@@ -172,10 +148,10 @@ class Run:
             stored["spec"] = Spec(**stored["spec"])
             stored["seeds"] = tuple(stored["seeds"])
             return RunConfig(**stored)
-        except FileNotFoundError:
+        except OSError:
             raise GoatError(f"{self.folder} is not a run: it has no config.json; make one with `goat train`") from None
         except (ValueError, KeyError, TypeError) as error:
-            raise GoatError(f"{self.config_path} is damaged ({error})") from error
+            raise GoatError(f"{self.config_path} is damaged or of another version of goatrl ({error})") from error
 
     def problem(self) -> Problem:
         """The dataset that the run was trained on, checked to be still the same."""
@@ -185,17 +161,17 @@ class Run:
             raise GoatError(f"the dataset of {self.folder} has changed since training (its checksum differs)")
         return problem
 
-    def restore(self, problem: Problem) -> tuple[Members, TrainState]:
+    def restore(self) -> tuple[Members, TrainState]:
+        """The agents as they were last saved; the dataset is not needed."""
         config = self.config()
-        members = config.members(problem.settings)
-        like = jax.eval_shape(lambda: init(members, problem.spec, problem.episodes))
+        members = config.members()
+        like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
         return members, checkpoint.restore(self.checkpoint_path, like)
 
     def prepare(self, config: RunConfig) -> None:
         """Make the folder this configuration's, or find that it is already; never another one's."""
         if self.config_path.exists():
-            stored = self.config()
-            different = [f.name for f in dataclasses.fields(config) if getattr(stored, f.name) != getattr(config, f.name)]
+            different = self.config().differences(config)
             if different:
                 raise GoatError(f"{self.folder} holds another run (differs in {', '.join(different)}); choose another --out")
             return
@@ -211,10 +187,10 @@ class Run:
     ) -> tuple[Members, TrainState]:
         """Train to the end, from the last checkpoint if there is one. Ctrl-C, a divergence and a full disk keep what is good."""
         self.prepare(config)
-        members = config.members(problem.settings)
+        members = config.members()
         state, step = None, 0
         if self.checkpoint_path.exists():
-            state = self.restore(problem)[1]
+            state = self.restore()[1]
             step = int(np.asarray(state.step)[0])
         self._truncate_metrics(step)
         chunks = train(
@@ -248,8 +224,16 @@ class Run:
         assert state is not None
         return members, state
 
-    def write_episodes(self, table: pa.Table) -> None:
-        write_atomically(self.episodes_path, lambda file: pq.write_table(table, file))
+    def write_episodes(self, table: pa.Table, group: TaskGroup, step: int) -> None:
+        """Record evaluated episodes. Tasks that were judged before, at the same step, stay beside them."""
+        about = {b"goatrl": json.dumps({"group": group.name, "evaluation": group.evaluation_checksum(), "step": step}).encode()}
+        if self.episodes_path.exists():
+            earlier = pq.read_table(self.episodes_path)
+            if earlier.schema.metadata == about:
+                judged = set(table.column("task").to_pylist())
+                keep = [task not in judged for task in earlier.column("task").to_pylist()]
+                table = pa.concat_tables([earlier.filter(pa.array(keep, pa.bool_())), table.replace_schema_metadata(about)])
+        write_atomically(self.episodes_path, lambda file: pq.write_table(table.replace_schema_metadata(about), file))
 
     def _save(self, state: TrainState, step: int) -> None:
         checkpoint.save(self.checkpoint_path, state, {"step": step, "versions": versions()})
@@ -272,6 +256,9 @@ class Run:
         """Drop what was reported after the checkpoint: it will be computed again."""
         if not self.metrics_path.exists():
             return
-        header, *rows = self.metrics_path.read_text().splitlines()
+        header, *rows = self.metrics_path.read_text().splitlines() or [""]
+        if not header.startswith("step,seed,"):  # the disk was full before the first line was whole
+            self.metrics_path.unlink()
+            return
         kept = [row for row in rows if row.split(",")[0].isdigit() and int(row.split(",")[0]) <= step]
         write_atomically(self.metrics_path, lambda file: file.write(("\n".join([header, *kept]) + "\n").encode()))

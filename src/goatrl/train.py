@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from goatrl.learn import normalize, relabel
+from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
 from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
 
@@ -45,11 +46,10 @@ class Chunk:
             raise Diverged(f"training diverged: {name} of seed {seeds[member]} is not finite at update {step}")
 
 
-def init(members: Members, spec: Spec, episodes: Episodes) -> TrainState:
+def init(members: Members, spec: Spec, normalizer: Normalizer) -> TrainState:
     """The state of all members before the first update."""
     algorithms = stack([algorithm for algorithm, _ in members])
     states = jax.vmap(lambda algorithm, key: algorithm.init(key, spec))(algorithms, _seed_keys(members, stream=0))
-    normalizer = normalize.from_episodes(episodes)
     repeated = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (len(members), *leaf.shape)), normalizer)
     return dataclasses.replace(states, normalizer=repeated)
 
@@ -67,14 +67,15 @@ def train(
     """Train all members from `state` (or from scratch) to `updates`, a chunk of `interval` updates at a time.
 
     The randomness of update i of a member depends on its seed and on i alone: neither on the other members, nor on where
-    a run was interrupted.
+    a run was interrupted. The arithmetic of a GPU does depend on how many members share its matrix products (TF32 kernels are
+    chosen by shape), so that there a seed alone and in company agree in distribution, not in every digit.
     """
     every = members[0][0].target_every
     check_schedule(updates, interval, every)
     algorithms = stack([algorithm for algorithm, _ in members])
     keys = _seed_keys(members, stream=1)
     on_device = jax.tree.map(jnp.asarray, episodes)
-    state = init(members, spec, episodes) if state is None else state
+    state = init(members, spec, normalize.from_episodes(episodes)) if state is None else state
     step = int(np.asarray(state.step)[0])
     while step < updates:
         periods = min(interval, updates - step) // every
@@ -83,7 +84,14 @@ def train(
         yield Chunk(step, state, {name: np.asarray(values) for name, values in metrics.items()})
 
 
+def default_interval(updates: int, every: int) -> int:
+    """Fifty reports a run: often enough to stop soon after Ctrl-C, seldom enough to cost nothing."""
+    return max(updates // 50 // every, 1) * every
+
+
 def check_schedule(updates: int, interval: int, every: int) -> None:
+    if every < 1:
+        raise GoatError(f"target_every must be at least 1, not {every}")
     for name, value in (("updates", updates), ("interval", interval)):
         if value <= 0 or value % every:
             raise GoatError(f"{name} must be a positive multiple of target_every ({every}), not {value}")

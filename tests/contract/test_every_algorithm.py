@@ -13,6 +13,7 @@ import pytest
 
 from goatrl import algorithms, checkpoint, train
 from goatrl.data import point
+from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.types import Settings, TrainState
 
@@ -20,6 +21,7 @@ SETTINGS = Settings(updates=8, batch_size=16, target_every=4, target_keep=0.9, a
 SEEDS = (3, 11)
 EPISODES = point.make("pointreach-non-expert-10")
 SPEC = EPISODES.spec(goal_threshold=1.0)
+NORMALIZER = normalize.from_episodes(EPISODES)
 NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in sorted(algorithms.entries())]
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 
@@ -67,7 +69,7 @@ def test_metrics_are_finite_and_named(name: str) -> None:
 @every_algorithm
 def test_training_moves_every_network(name: str) -> None:
     state = trained(name).state
-    start = train.init([(build(name), seed) for seed in SEEDS], SPEC, EPISODES)
+    start = train.init([(build(name), seed) for seed in SEEDS], SPEC, NORMALIZER)
     assert np.asarray(state.step).tolist() == [8, 8]
     for part in ("policy", "value"):
         if start.params[part] == ():
@@ -114,7 +116,7 @@ def test_checkpoint_is_the_identity(name: str, tmp_path: Path) -> None:
     state = trained(name).state
     path = tmp_path / "state.safetensors"
     checkpoint.save(path, state, {"step": 8})
-    restored = checkpoint.restore(path, jax.eval_shape(lambda: train.init([(build(name), s) for s in SEEDS], SPEC, EPISODES)))
+    restored = checkpoint.restore(path, jax.eval_shape(lambda: train.init([(build(name), s) for s in SEEDS], SPEC, NORMALIZER)))
     assert isinstance(restored, TrainState)
     assert same_bytes(restored, state)
     assert checkpoint.describe(path) == {"step": 8}
@@ -124,7 +126,7 @@ def test_checkpoint_is_the_identity(name: str, tmp_path: Path) -> None:
 def test_a_float_is_a_sweep_axis(name: str) -> None:
     slow, fast = (override(build(name), {"learning_rate": rate}) for rate in (1e-5, 1e-2))
     state = run([(slow, SEEDS[0]), (fast, SEEDS[0])]).state
-    start = train.init([(slow, SEEDS[0])], SPEC, EPISODES).params["policy"]
+    start = train.init([(slow, SEEDS[0])], SPEC, NORMALIZER).params["policy"]
     pairs = list(zip(leaves(state.params["policy"]), leaves(start), strict=True))
     moved = [sum(np.abs(after[member] - before[0]).sum() for after, before in pairs) for member in (0, 1)]
     assert moved[1] > 10 * moved[0]

@@ -13,22 +13,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goatrl.data.storage import write_atomically
+from goatrl.files import write_atomically
 from goatrl.types import GoatError, Spec
 
 _METADATA = b"goatrl"
+_FORMAT = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class CellConfig:
-    """Everything that decides a cell's numbers. Another configuration has another name, so none overwrites another."""
+    """Everything that decides a cell's numbers but the seeds. Another configuration has another name: none overwrites another."""
 
     group: str
     algorithm: str
     hyperparameters: Mapping[str, Any]
     spec: Spec
-    checksum: str
-    seeds: tuple[int, ...]
+    checksum: str  # of the dataset
+    evaluation: str  # checksum of the tasks
     updates: int
     batch_size: int
 
@@ -38,12 +39,34 @@ class CellConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
-    """The raw episodes of one algorithm on one group."""
+class Training:
+    """How some seeds of a cell came to be."""
 
+    seeds: tuple[int, ...]
+    versions: Mapping[str, str]
+    members: int  # how many agents trained together
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cell:
+    """The raw episodes of one algorithm on one group, and the column of the suite that it fills."""
+
+    suite: str
+    label: str
     config: CellConfig
-    about: Mapping[str, Any]
+    trainings: tuple[Training, ...]
     episodes: pa.Table
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted(seed for training in self.trainings for seed in training.seeds))
+
+    def grown(self, training: Training, episodes: pa.Table) -> Cell:
+        """This cell with more seeds."""
+        return dataclasses.replace(
+            self, trainings=(*self.trainings, training), episodes=pa.concat_tables([self.episodes, episodes])
+        )
 
     def per_seed(self, metric: str, task: str, where: np.ndarray | None = None) -> np.ndarray:
         """Mean of `metric` for each seed, over the episodes of `task` (or over those that `where` marks)."""
@@ -51,19 +74,20 @@ class Cell:
         if where is not None:
             chosen = chosen & where
         seeds, values = self.column("seed"), self.column(metric).astype(float)
-        return np.array([values[chosen & (seeds == seed)].mean() for seed in self.config.seeds])
+        return np.array([values[chosen & (seeds == seed)].mean() for seed in self.seeds])
 
     def column(self, name: str) -> np.ndarray:
         return np.asarray(self.episodes.column(name).to_pylist())
 
 
-def write(folder: Path, config: CellConfig, episodes: pa.Table, about: Mapping[str, Any]) -> None:
-    text = json.dumps({"config": dataclasses.asdict(config), **about})
-    table = episodes.replace_schema_metadata({_METADATA: text.encode()})
+def write(folder: Path, cell: Cell) -> None:
+    about = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell) if field.name != "episodes"}
+    about["config"], about["trainings"] = dataclasses.asdict(cell.config), [dataclasses.asdict(each) for each in cell.trainings]
+    table = cell.episodes.replace_schema_metadata({_METADATA: json.dumps({"format": _FORMAT, **about}).encode()})
     # Paths are most of a record; with the bytes of their floats sorted by place they compress to half.
     encoding = {"path.list.element": "BYTE_STREAM_SPLIT"}
     write_atomically(
-        config.path(folder),
+        cell.config.path(folder),
         lambda file: pq.write_table(table, file, compression="zstd", use_dictionary=False, column_encoding=encoding),
     )
 
@@ -75,18 +99,21 @@ def read(folder: Path, config: CellConfig) -> Cell | None:
 
 
 def read_all(folder: Path) -> list[Cell]:
-    found = [_read_file(path) for path in sorted(folder.glob("*.parquet"))]
-    if not found:
-        raise GoatError(f"no records in {folder}; make some with `goat bench`")
-    return found
+    return [_read_file(path) for path in sorted(folder.glob("*.parquet"))]
 
 
 def _read_file(path: Path) -> Cell:
     try:
         table = pq.read_table(path)
         about = json.loads(table.schema.metadata[_METADATA])
-        stored = about.pop("config")
-        stored["spec"], stored["seeds"] = Spec(**stored["spec"]), tuple(stored["seeds"])
-        return Cell(CellConfig(**stored), about, table)
+        if about.pop("format") != _FORMAT:
+            raise GoatError(f"{path} was written by another version of goatrl; read it with that one, or use another folder")
+        config = about.pop("config")
+        config["spec"] = Spec(**config["spec"])
+        trainings = [Training(**{**each, "seeds": tuple(each["seeds"])}) for each in about.pop("trainings")]
+        cell = Cell(config=CellConfig(**config), trainings=tuple(trainings), episodes=table.replace_schema_metadata(), **about)
+        if set(table.column("seed").to_pylist()) != set(cell.seeds):
+            raise ValueError("seeds and episodes disagree")
+        return cell
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error

@@ -11,29 +11,43 @@ import jax
 
 from goatrl import algorithms
 from goatrl.benchmark import records
-from goatrl.benchmark.records import Cell, CellConfig
+from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.benchmark.suites import Column, Suite
 from goatrl.evaluate import evaluate
 from goatrl.learn.parameters import hyperparameters, override
-from goatrl.runs import Problem, open_problem, versions
-from goatrl.train import train
+from goatrl.problems import Problem, open_problem, versions
+from goatrl.tasks import TaskGroup
+from goatrl.train import Diverged, check_schedule, default_interval, train
 from goatrl.types import Algorithm, GoatError, unknown
 
 OnProgress = Callable[[str, int, int, Mapping[str, float]], None]  # what trains, update, updates, losses
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Planned:
-    """A cell with everything that is needed to fill it."""
+    """A cell that is wanted, with what its folder already holds of it."""
 
-    column: Column
+    label: str
     problem: Problem
+    group: TaskGroup
     algorithm: Algorithm
     config: CellConfig
+    recorded: Cell | None
+    missing: tuple[int, ...]  # seeds
+
+
+def choose_columns(suite: Suite, names: Sequence[str]) -> list[Column]:
+    """The suite's columns of these algorithms (all, if none is named), and a new column for each that it does not have."""
+    if not names:
+        return list(suite.columns)
+    mine = {column.algorithm for column in suite.columns}
+    chosen = [column for column in suite.columns if column.algorithm in names]
+    return chosen + [Column(algorithms.get(name).label, name) for name in names if name not in mine]
 
 
 def plan(
     suite: Suite,
+    folder: Path,
     *,
     seeds: int,
     groups: Sequence[str] = (),
@@ -46,44 +60,54 @@ def plan(
     for name in (*groups, *data):
         if name not in suite.groups:
             raise unknown(f"group of {suite.name}", name, suite.groups)
-    names = {column.algorithm for column in suite.columns}
-    for name in algorithm_names:
-        if name not in names:
-            raise unknown(f"algorithm of {suite.name}", name, names)
     if seeds < 1:
         raise GoatError(f"at least one seed is needed, not {seeds}")
+    columns = choose_columns(suite, algorithm_names)
+    present = {(cell.config.group, cell.label): cell for cell in suite_cells(suite, folder)}
     planned = []
-    for group in suite.groups:
-        if groups and group not in groups:
-            continue
-        problem = open_problem(group, data.get(group))
-        checksum = problem.episodes.checksum()
-        for column in suite.columns:
-            if algorithm_names and column.algorithm not in algorithm_names:
-                continue
-            algorithm = override(algorithms.get(column.algorithm).build(problem.settings), column.overrides)
+    for name in groups or suite.groups:
+        problem = open_problem(name, data.get(name))
+        assert problem.group is not None
+        checksum, evaluation = problem.episodes.checksum(), problem.group.evaluation_checksum()
+        for column in columns:
+            entry = algorithms.get(column.algorithm)
+            algorithm = override(entry.build(problem.settings), column.overrides)
             config = CellConfig(
-                group=group,
-                algorithm=column.algorithm,
+                group=name,
+                algorithm=entry.name,
                 hyperparameters=hyperparameters(algorithm),
                 spec=problem.spec,
                 checksum=checksum,
-                seeds=tuple(range(seeds)),
+                evaluation=evaluation,
                 updates=problem.settings.updates if updates is None else updates,
                 batch_size=problem.settings.batch_size,
             )
-            planned.append(Planned(column, problem, algorithm, config))
+            check_schedule(config.updates, default_interval(config.updates, algorithm.target_every), algorithm.target_every)
+            recorded = present.get((name, column.label))
+            if recorded is not None and recorded.config != config:
+                fields = [f.name for f in dataclasses.fields(config) if getattr(config, f.name) != getattr(recorded.config, f.name)]
+                raise GoatError(
+                    f"{folder} holds {column.label} on {name} of another configuration (differs in {', '.join(fields)}); "
+                    "choose another --out"
+                )
+            missing = tuple(seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds)
+            planned.append(Planned(column.label, problem, problem.group, algorithm, config, recorded, missing))
     return planned
 
 
-def run(planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> None:
-    """Fill every planned cell that has no record; each is on disk as soon as it is evaluated."""
-    missing = [cell for cell in planned if records.read(folder, cell.config) is None]
+def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> list[str]:
+    """Fill what is missing; each cell is on disk as soon as it is evaluated. Returns what diverged, which stops no other cell."""
+    missing = [cell for cell in planned if cell.missing]
+    failures = []
     while missing:
         first = missing[0]
         together = [cell for cell in missing if _train_together(first, cell)]
         missing = [cell for cell in missing if not _train_together(first, cell)]
-        _fill(together, folder, on_progress)
+        try:
+            _fill(suite, together, folder, on_progress)
+        except Diverged as error:
+            failures.append(f"{_title(together)}: {error}")
+    return failures
 
 
 def _train_together(one: Planned, other: Planned) -> bool:
@@ -91,53 +115,44 @@ def _train_together(one: Planned, other: Planned) -> bool:
     return one.config.group == other.config.group and len(structures) == 1
 
 
-def _fill(cells: Sequence[Planned], folder: Path, on_progress: OnProgress) -> None:
+def _title(cells: Sequence[Planned]) -> str:
+    what = ", ".join(cell.label for cell in cells) if len(cells) <= 2 else f"{cells[0].config.algorithm} × {len(cells)}"
+    return f"{what} on {cells[0].group.label}"
+
+
+def _fill(suite: Suite, cells: Sequence[Planned], folder: Path, on_progress: OnProgress) -> None:
     first = cells[0]
     config, problem = first.config, first.problem
-    members = [(cell.algorithm, seed) for cell in cells for seed in config.seeds]
-    every = first.algorithm.target_every
-    interval = max(config.updates // 20 // every, 1) * every
-    assert problem.group is not None
-    what = ", ".join(cell.column.label for cell in cells) if len(cells) <= 2 else f"{config.algorithm} × {len(cells)}"
-    label = f"{what} on {problem.group.label}"
-    on_progress(label, 0, config.updates, {})
+    members = [(cell.algorithm, seed) for cell in cells for seed in cell.missing]
+    interval = default_interval(config.updates, first.algorithm.target_every)
+    title = _title(cells)
+    on_progress(title, 0, config.updates, {})
     started = time.perf_counter()
     for chunk in train(
         members, problem.spec, problem.episodes, updates=config.updates, batch_size=config.batch_size, interval=interval
     ):
         chunk.check_finite([seed for _, seed in members])
-        on_progress(label, chunk.step, config.updates, {name: float(v.mean()) for name, v in chunk.metrics.items()})
-    about = {"versions": versions(), "train_seconds": time.perf_counter() - started, "trained_together": len(cells)}
-    for index, cell in enumerate(cells):
-        mine = slice(index * len(config.seeds), (index + 1) * len(config.seeds))
+        on_progress(title, chunk.step, config.updates, {name: float(v.mean()) for name, v in chunk.metrics.items()})
+    seconds = time.perf_counter() - started
+    position = 0
+    for cell in cells:
+        mine = slice(position, position + len(cell.missing))
+        position = mine.stop
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
-        records.write(folder, cell.config, evaluate(members[mine], state, problem.group), about)
+        episodes = evaluate(members[mine], state, cell.group)
+        training = Training(cell.missing, versions(), len(members), seconds)
+        fresh = Cell(suite.name, cell.label, cell.config, (training,), episodes)
+        records.write(folder, fresh if cell.recorded is None else cell.recorded.grown(training, episodes))
 
 
-def collect(planned: Iterable[Planned], folder: Path) -> list[tuple[Planned, Cell]]:
-    """The records of all planned cells."""
-    found = [(cell, records.read(folder, cell.config)) for cell in planned]
-    return [(cell, record) for cell, record in found if record is not None]
-
-
-def suite_cells(suite: Suite, folder: Path) -> list[tuple[str, Cell]]:
-    """The records of a folder that belong to a suite, with their column labels. A cell recorded twice is refused."""
-    labels = {}
-    for column in suite.columns:
-        changes = tuple(sorted(column.overrides.items()))
-        labels[column.algorithm, changes] = column.label
-    names = {name for column in suite.columns for name in column.overrides}
+def suite_cells(suite: Suite, folder: Path) -> list[Cell]:
+    """The records of a folder that belong to a suite, in the order of its groups and columns. A cell recorded twice is refused."""
     found: dict[tuple[str, str], Cell] = {}
     for cell in records.read_all(folder):
-        changes = tuple(sorted((n, float(v)) for n, v in cell.config.hyperparameters.items() if n in names and v is not None))
-        label = labels.get((cell.config.algorithm, changes))
-        if label is None or cell.config.group not in suite.groups:
+        if cell.suite != suite.name or cell.config.group not in suite.groups:
             continue
-        if (cell.config.group, label) in found:
-            raise GoatError(f"{folder} holds two records of {label} on {cell.config.group}; keep one configuration per folder")
-        found[cell.config.group, label] = cell
-    if not found:
-        raise GoatError(f"no records of suite {suite.name} in {folder}")
+        if (cell.config.group, cell.label) in found:
+            raise GoatError(f"{folder} holds two records of {cell.label} on {cell.config.group}; keep one configuration per folder")
+        found[cell.config.group, cell.label] = cell
     order = {column.label: place for place, column in enumerate(suite.columns)}
-    ranked = sorted(found.items(), key=lambda item: (suite.groups.index(item[0][0]), order[item[0][1]]))
-    return [(label, cell) for (_, label), cell in ranked]
+    return sorted(found.values(), key=lambda c: (suite.groups.index(c.config.group), order.get(c.label, len(order)), c.label))

@@ -9,8 +9,9 @@ from tyro.conf import Positional
 
 from goatrl.benchmark import records, runner, statements, suites
 from goatrl.cli.console import console, losses, pairs, progress_bar
-from goatrl.data.storage import write_atomically
+from goatrl.files import write_atomically
 from goatrl.report import tables
+from goatrl.train import Diverged
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Bench:
     groups: tuple[str, ...] = ()
     """Only these task groups."""
     algorithms: tuple[str, ...] = ()
-    """Only these algorithms."""
+    """Only these algorithms; one that the suite does not have (a name or a file) becomes a further column."""
     seeds: int = 5
     data: tuple[str, ...] = ()
     """GROUP=FILE: a dataset file (.npz, .pkl) in place of the group's own; may name several."""
@@ -41,9 +42,9 @@ class Bench:
         folder = Path("results") / suite.name if self.out is None else self.out
         files = {name: Path(file) for name, file in pairs(self.data, "a dataset: write GROUP=FILE").items()}
         planned = runner.plan(
-            suite, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates
+            suite, folder, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates
         )
-        missing = sum(records.read(folder, cell.config) is None for cell in planned)
+        missing = sum(bool(cell.missing) for cell in planned)
         console.print(f"{suite.name}: {len(planned)} cells of {self.seeds} seeds, {missing} to run, records in {folder}")
         with progress_bar() as progress:
             bars: dict[str, TaskID] = {}
@@ -54,13 +55,14 @@ class Bench:
                 else:
                     progress.update(bars[label], completed=step, losses=losses(metrics))
 
-            runner.run(planned, folder, show)
-        publish(suite, runner.collect(planned, folder), folder)
+            failures = runner.run(suite, planned, folder, show)
+        publish(suite, runner.suite_cells(suite, folder), folder)
+        if failures:
+            raise Diverged("; ".join(failures))
 
 
-def publish(suite: suites.Suite, found: Sequence[tuple[runner.Planned, records.Cell]], folder: Path) -> None:
-    """Print a suite's tables and verdicts, and write them beside the records."""
-    cells = [(planned.column.label, cell) for planned, cell in found]
+def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) -> None:
+    """Print the tables and verdicts of all that a folder holds of a suite, and write them beside the records."""
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
     for metric, table in by_metric.items():
         console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over seeds\n")
@@ -79,7 +81,9 @@ def publish(suite: suites.Suite, found: Sequence[tuple[runner.Planned, records.C
                 f"  {entry.dataset}, {entry.task}, {entry.column}: {entry.mean:.2f}, paper {theirs[0]:.2f} ± {theirs[1]:.2f}"
             )
     if suite.statements:
-        print_verdicts(statements.check({(cell.config.group, label): cell for label, cell in cells}))
+        print_verdicts(statements.check({(cell.config.group, cell.label): cell for cell in cells}))
+    made = sorted({" ".join((t.versions["device"], "jax", t.versions["jax"])) for cell in cells for t in cell.trainings})
+    console.print(f"[dim]trained on {', '.join(made)}[/dim]", highlight=False)
     console.print(f"wrote {folder}/success.md, return.md and table.csv")
 
 

@@ -11,9 +11,17 @@ from goatrl import tasks
 from goatrl.benchmark import records, runner, suites
 from goatrl.cli.console import command, console, pairs
 from goatrl.evaluate import value_spread
+from goatrl.problems import open_problem
 from goatrl.report import figures, tables
-from goatrl.runs import Run, open_problem
+from goatrl.runs import Run
 from goatrl.types import Episodes, GoatError
+
+
+def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
+    cells = runner.suite_cells(suite, folder)
+    if not cells:
+        raise GoatError(f"no records of suite {suite.name} in {folder}; make some with `goat bench`")
+    return cells
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,16 +42,16 @@ class FigureTrajectories:
     def run(self) -> None:
         suite = suites.get(self.suite)
         files = {name: Path(file) for name, file in pairs(self.data, "a dataset: write GROUP=FILE").items()}
-        cells = runner.suite_cells(suite, self.folder)
+        cells = recorded_cells(suite, self.folder)
         rows: dict[str, tuple[Episodes, dict[str, records.Cell]]] = {}
-        for label, cell in cells:
+        for cell in cells:
             group = tasks.get(cell.config.group)
             episodes = open_problem(group.name, files.get(group.name)).episodes
             if episodes.checksum() != cell.config.checksum:
                 raise GoatError(f"the records were made with another {group.name}; name its file with --data {group.name}=FILE")
-            rows.setdefault(group.label, (episodes, {}))[1][label] = cell
-        present = [column.label for column in suite.columns if any(column.label == label for label, _ in cells)]
-        task = tasks.get(cells[0][1].config.group).task(self.task)
+            rows.setdefault(group.label, (episodes, {}))[1][cell.label] = cell
+        present = list(dict.fromkeys(cell.label for cell in cells))
+        task = tasks.get(cells[0].config.group).task(self.task)
         figures.save(figures.trajectories(rows, task.name, task.bound, present), self.out)
         console.print(f"wrote {self.out}")
 
@@ -62,7 +70,7 @@ class FigureBars:
 
     def run(self) -> None:
         suite = suites.get(self.suite)
-        cells = runner.suite_cells(suite, self.folder)
+        cells = recorded_cells(suite, self.folder)
         figures.save(figures.bars(tables.entries(suite, cells, "success")), self.out)
         console.print(f"wrote {self.out}")
 
@@ -82,7 +90,7 @@ class FigureDensity:
     def run(self) -> None:
         run = Run(self.folder)
         problem = run.problem()
-        members, state = run.restore(problem)
+        members, state = run.restore()
         config = run.config()
         if self.seed not in config.seeds:
             raise GoatError(f"{self.folder} has no seed {self.seed}; it has {', '.join(map(str, config.seeds))}")

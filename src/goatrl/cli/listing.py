@@ -9,7 +9,7 @@ from goatrl import algorithms, tasks
 from goatrl.benchmark import suites
 from goatrl.cli.console import console
 from goatrl.learn.parameters import hyperparameters
-from goatrl.types import Settings
+from goatrl.problems import settings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -18,11 +18,13 @@ class List:
 
     Examples:
       goat list
-      goat list goat
+      goat list goat --group pointreach-expert-10
     """
 
     algorithm: Positional[str | None] = None
     """An algorithm whose hyper-parameters are shown (the names that --set takes)."""
+    group: str | None = None
+    """Show them as they are set for this task group."""
 
     def run(self) -> None:
         if self.algorithm is not None:
@@ -30,7 +32,7 @@ class List:
             table = Table(title=f"{entry.name}: {entry.summary}", title_justify="left")
             table.add_column("hyper-parameter")
             table.add_column("value", justify="right")
-            for name, value in hyperparameters(entry.build(Settings())).items():
+            for name, value in hyperparameters(entry.build(settings_of(self.group))).items():
                 table.add_row(name, str(value))
             console.print(table)
             return

@@ -10,7 +10,8 @@ from tyro.conf import Positional, UseAppendAction
 from goatrl import tasks
 from goatrl.cli.console import console, losses, pairs, progress_bar
 from goatrl.evaluate import evaluate
-from goatrl.runs import Run, configure, open_problem
+from goatrl.problems import open_problem
+from goatrl.runs import Run, configure
 from goatrl.types import GoatError
 
 
@@ -83,14 +84,19 @@ class Evaluate:
 
     def run(self) -> None:
         run = Run(self.folder)
-        problem = run.problem()
-        group = tasks.get(self.group) if self.group is not None else problem.group
-        if group is None:
+        config = run.config()
+        name = self.group or config.group
+        if name is None:
             raise GoatError(f"{self.folder} was trained without a task group; say which tasks with --group")
-        members, state = run.restore(problem)
-        table = evaluate(members, state, group, [group.task(name) for name in self.tasks] or None)
-        run.write_episodes(table)
-        shown = Table(title=f"{run.config().algorithm} on {group.label}", title_justify="left")
+        group = tasks.get(name)
+        group.check_fits(config.spec, str(self.folder))
+        members, state = run.restore()
+        step = int(np.asarray(state.step)[0])
+        if step < config.updates:
+            console.print(f"this run stopped at update {step} of {config.updates}; `goat train` would go on")
+        table = evaluate(members, state, group, [group.task(task) for task in self.tasks] or None)
+        run.write_episodes(table, group, step)
+        shown = Table(title=f"{config.algorithm} on {group.label}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
             shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for task in dict.fromkeys(table.column("task").to_pylist()):

@@ -1,6 +1,6 @@
 """The authors' dataset files: pickles of plain NumPy arrays, read without trusting them.
 
-A pickle is a program. Here it runs against four harmless stand-ins for NumPy's constructors and nothing else: no name
+A pickle is a program. Here it runs against harmless stand-ins for NumPy's constructors and nothing else: no name
 of the file is imported, no function of NumPy is called by it, and an array is made only after its description was
 checked against the bytes that came with it.
 """

@@ -1,48 +1,15 @@
-"""Datasets on disk: npz in and out, the authors' pickles in. Every write is atomic."""
+"""Datasets on disk: npz in and out, the authors' pickles in."""
 
 from __future__ import annotations
 
 import dataclasses
-import errno
-import os
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from goatrl.data import authors
+from goatrl.files import write_atomically
 from goatrl.types import Episodes, GoatError, make_episodes
-
-
-class WriteError(GoatError):
-    """The disk refuses; what was written before is as it was."""
-
-    exit_code = 1
-
-    def __init__(self, path: Path, error: OSError) -> None:
-        reason = "no space left on the disk" if error.errno == errno.ENOSPC else error.strerror or str(error)
-        super().__init__(f"cannot write {path}: {reason}; what was there before is untouched")
-
-
-def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """`path` gets the whole new content or keeps its old one, also on a crash or a full disk."""
-    temporary = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = Path(file.name)
-            write(file)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise WriteError(path, error) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
 
 
 def save(episodes: Episodes, path: Path) -> None:

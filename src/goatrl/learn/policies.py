@@ -56,22 +56,21 @@ class Regression:
     def gradients(
         self, params: Pytree, carry: Any, value: Value | None, value_params: Pytree, batch: Batch, discount: Any, step: jax.Array
     ) -> tuple[Pytree, Any, Metrics]:
-        weight, metrics = jnp.ones_like(batch.reward), {}
         action, pullback = jax.vjp(lambda p: policy_action(p, batch.observation, batch.goal), params)
+        advantage, values = jnp.zeros_like(batch.reward), jnp.zeros_like(batch.reward)[None]
         if value is not None:
             next_action = policy_action(params, batch.next_observation, batch.goal)
             advantage, values = value.advantage(value_params, batch, action, next_action, discount)
-            inputs = WeightInputs(batch, advantage, values, discount, step)
-            carries = []
-            for part, part_carry in zip(self.weights, carry, strict=True):
-                factor, part_carry = part(part_carry, inputs)
-                weight = weight * factor
-                carries.append(part_carry)
-            carry = tuple(carries)
-            metrics = {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)}
+        inputs = WeightInputs(batch, advantage, values, discount, step)
+        weight, carries = jnp.ones_like(batch.reward), []
+        for part, part_carry in zip(self.weights, carry, strict=True):
+            factor, part_carry = part(part_carry, inputs)
+            weight = weight * factor
+            carries.append(part_carry)
+        metrics = {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)} if self.weights else {}
         loss, slope = jax.value_and_grad(weighted_regression_loss)(action, batch.action, weight)
         (gradients,) = pullback(slope)
-        return gradients, carry, {"policy_loss": loss, **metrics}
+        return gradients, tuple(carries), {"policy_loss": loss, **metrics}
 
 
 @pytree

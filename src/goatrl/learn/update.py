@@ -13,7 +13,7 @@ from goatrl.learn.networks import init_mlp, policy_action
 from goatrl.learn.policies import Maximization, Policy, Regression
 from goatrl.learn.values import Value
 from goatrl.learn.weights import Weight
-from goatrl.types import Batch, Metrics, Settings, Spec, TrainState, pytree, static
+from goatrl.types import Batch, GoatError, Metrics, Settings, Spec, TrainState, pytree, static
 
 
 @pytree
@@ -71,6 +71,9 @@ class Agent:
 
 def weighted_regression(settings: Settings, *weights: Weight, value: Value | None = None, relabel: float | None = None) -> Agent:
     """Imitation of the data's actions, each weighted by the product of `weights`."""
+    for weight in weights:
+        if value is None and weight.needs_value:
+            raise GoatError(f"{type(weight).__name__} needs a value part: say value=QEnsemble(...), for example")
     return Agent(
         policy=Regression(weights),
         value=value,

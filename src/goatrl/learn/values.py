@@ -50,6 +50,12 @@ def expectile_loss(error: jax.Array, tau: Any) -> jax.Array:
     return jnp.where(error < 0, 1.0 - tau, tau) * error**2
 
 
+def ensemble_td_loss(reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any, tau: Any) -> jax.Array:
+    """Sum over the ensemble of the mean L2 (`tau` None) or expectile loss: (B,), (N, B), (N, B) → ()."""
+    error = td_target(jnp.broadcast_to(reward[None], value.shape), next_value, discount) - value
+    return jnp.mean(squared_loss(error) if tau is None else expectile_loss(error, tau), axis=-1).sum()
+
+
 def mean_advantage(reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any) -> jax.Array:
     """A = r + γ V(s', g) − V(s, g), V the mean of the ensemble: (B,), (N, B), (N, B) → (B,)."""
     return reward + discount * jnp.mean(next_value, axis=0) - jnp.mean(value, axis=0)
@@ -104,8 +110,7 @@ class QEnsemble:
     ) -> tuple[jax.Array, Metrics]:
         next_value = scalar_ensemble(target, batch.next_observation, batch.goal, next_action)
         value = scalar_ensemble(params, batch.observation, batch.goal, batch.action)
-        error = td_target(jnp.broadcast_to(batch.reward[None], value.shape), next_value, discount) - value
-        loss = jnp.mean(squared_loss(error) if self.tau is None else expectile_loss(error, self.tau), axis=-1).sum()
+        loss = ensemble_td_loss(batch.reward, value, next_value, discount, self.tau)
         if self.penalty is not None:
             loss += self.penalty(params, batch, key)
         return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
@@ -136,8 +141,7 @@ class VEnsemble:
     ) -> tuple[jax.Array, Metrics]:
         next_value = scalar_ensemble(target, batch.next_observation, batch.goal)
         value = scalar_ensemble(params, batch.observation, batch.goal)
-        error = td_target(jnp.broadcast_to(batch.reward[None], value.shape), next_value, discount) - value
-        loss = jnp.mean(squared_loss(error) if self.tau is None else expectile_loss(error, self.tau), axis=-1).sum()
+        loss = ensemble_td_loss(batch.reward, value, next_value, discount, self.tau)
         return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
 
     def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:

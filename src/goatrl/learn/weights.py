@@ -10,7 +10,7 @@ No gradient flows through a weight: the policy's loss stops it.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +32,8 @@ class WeightInputs:
 
 
 class Weight(Protocol):
+    needs_value: ClassVar[bool]  # whether the advantage or the values enter
+
     def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
 
     def __call__(self, carry: Any, inputs: WeightInputs) -> tuple[jax.Array, Any]: ...
@@ -73,6 +75,7 @@ def discounted_relabelling(offset: jax.Array, discount: Any) -> jax.Array:
 
 @pytree
 class ExpAdvantage:
+    needs_value: ClassVar[bool] = True
     beta: float = 2.0
     clip: float = 10.0
 
@@ -85,6 +88,7 @@ class ExpAdvantage:
 
 @pytree
 class Chi2:
+    needs_value: ClassVar[bool] = True
     offset: float = 0.0
 
     def init(self, key: jax.Array, spec: Spec) -> tuple[()]:
@@ -101,6 +105,7 @@ class BestAdvantage:
     `scale` multiplies the advantage before the comparison: 1 in the paper, 2 in the released code.
     """
 
+    needs_value: ClassVar[bool] = True
     alpha_max: float = 80.0
     alpha_growth: float = 0.01
     floor: float = 0.05
@@ -120,6 +125,7 @@ class BestAdvantage:
 class Uncertainty:
     """UW from the standard deviation of the value ensemble, normalised by the extremes of recent ones."""
 
+    needs_value: ClassVar[bool] = True
     w: float = 2.0
     minimum: float = 0.5
     tanh: bool = static(default=True)
@@ -137,6 +143,8 @@ class Uncertainty:
 
 @pytree
 class Discounted:
+    needs_value: ClassVar[bool] = False
+
     def init(self, key: jax.Array, spec: Spec) -> tuple[()]:
         return ()
 
@@ -148,6 +156,7 @@ class Discounted:
 class AdaptiveSelection:
     """ADSW: 1[A ≥ f(s, g)], f the β-expectile of the advantage at (s, g) (paper, appendix "Adaptive Data Selection")."""
 
+    needs_value: ClassVar[bool] = True
     beta: float = 0.9
     floor: float = 0.05
     learning_rate: float = 5e-4
@@ -173,6 +182,7 @@ class AdaptiveSelection:
 class RND:
     """UW from the error of a network that learns to predict a fixed random one (paper, appendix on RND)."""
 
+    needs_value: ClassVar[bool] = False
     w: float = 2.0
     minimum: float = 0.5
     learning_rate: float = 5e-4

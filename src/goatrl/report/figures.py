@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from goatrl.benchmark.records import Cell
-from goatrl.data.storage import write_atomically
+from goatrl.files import write_atomically
 from goatrl.report.tables import Entry
 from goatrl.types import Episodes, GoatError
 

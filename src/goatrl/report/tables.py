@@ -36,16 +36,16 @@ class Entry:
         return self.paper is not None and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.005
 
 
-def entries(suite: Suite, cells: Sequence[tuple[str, Cell]], metric: str) -> list[Entry]:
-    """All numbers of one metric: `cells` are (column label, record)."""
+def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
+    """All numbers of one metric."""
     published = paper.pointreach(suite.paper[metric], metric) if metric in suite.paper else {}
     found = []
-    for label, cell in cells:
+    for cell in cells:
         group = tasks.get(cell.config.group)
         for task in group.tasks:
             values = cell.per_seed(metric, task.name)
-            beside = published.get((group.label, task.name, label))
-            found.append(Entry(group.label, task.name, label, float(values.mean()), float(values.std()), len(values), beside))
+            beside = published.get((group.label, task.name, cell.label))
+            found.append(Entry(group.label, task.name, cell.label, float(values.mean()), float(values.std()), len(values), beside))
     return found
 
 

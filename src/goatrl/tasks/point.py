@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from goatrl.tasks.types import Task, TaskGroup
-from goatrl.types import Settings
+from goatrl.types import Settings, Spec
 
 HORIZON = 49
-GOAL_THRESHOLD = 1.0
 GOALS_PER_HALF = 10
 DATA_RADIUS = 10.0
 MARGIN = 1.0  # the box reaches this far beyond the circle
 
+SPEC = Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=HORIZON, goal_threshold=1.0)
 SETTINGS = Settings(updates=2_000, batch_size=128, target_every=4, target_keep=0.9, alpha_growth=0.1)
 
 
@@ -39,6 +39,5 @@ LABELS = {
 }
 
 GROUPS = tuple(
-    TaskGroup(name, label, "point", SETTINGS, GOAL_THRESHOLD, HORIZON, (circle_task(10.0), circle_task(20.0)))
-    for name, label in LABELS.items()
+    TaskGroup(name, label, "point", SETTINGS, SPEC, (circle_task(10.0), circle_task(20.0))) for name, label in LABELS.items()
 )

@@ -1,0 +1,57 @@
+"""A dataset together with what is known about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import platform
+from pathlib import Path
+
+import jax
+
+import goatrl
+from goatrl import data as datasets
+from goatrl import tasks
+from goatrl.data import point
+from goatrl.tasks import TaskGroup
+from goatrl.types import Episodes, GoatError, Settings, Spec
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """What an agent is trained on. Without a task group there is nothing to judge it by."""
+
+    episodes: Episodes
+    spec: Spec
+    settings: Settings
+    group: TaskGroup | None
+
+
+def open_problem(group: str | None, data: Path | None, goal_threshold: float | None = None) -> Problem:
+    """The dataset of a task group, or a file in its place, or a file alone with its own goal threshold."""
+    if group is None and (data is None or goal_threshold is None):
+        raise GoatError("name a task group with --group, or your own file with --data and --goal-threshold; see `goat list`")
+    if goal_threshold is not None and not (math.isfinite(goal_threshold) and goal_threshold > 0):
+        raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")
+    known = None if group is None else tasks.get(group)
+    if known is None:
+        episodes = datasets.load(data)  # type: ignore[arg-type]
+        return Problem(episodes, episodes.spec(goal_threshold), Settings(), None)  # type: ignore[arg-type]
+    episodes = point.make(known.name) if data is None else datasets.load(data)
+    spec = episodes.spec(known.spec.goal_threshold if goal_threshold is None else goal_threshold)
+    known.check_fits(spec, str(data))
+    return Problem(episodes, spec, known.settings, known)
+
+
+def settings_of(group: str | None) -> Settings:
+    """The paper's settings of a task group, or those of most groups for other data."""
+    return Settings() if group is None else tasks.get(group).settings
+
+
+def versions() -> dict[str, str]:
+    return {
+        "goatrl": goatrl.__version__,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+        "device": jax.devices()[0].device_kind,
+    }
