@@ -94,7 +94,7 @@ def test_every_cell_of_the_suite_has_a_number_in_the_paper() -> None:
 
 def test_the_benchmarks_algorithms_are_labelled_as_in_the_papers_table() -> None:
     printed = {row["algorithm"] for row in paper.table("benchmark_success")}
-    eleven = "goat goat_tau wgcsl gcsl bc gofar marwil_her iql_her ddpg_her cql_her msg_her".split()
+    eleven = ["goat", "goat_tau", "wgcsl", "gcsl", "bc", "gofar", "marwil_her", "iql_her", "ddpg_her", "cql_her", "msg_her"]
     assert {algorithms.get(name).label for name in eleven} == printed
 
 
