@@ -110,7 +110,7 @@ PROGRAMS: dict[str, Callable[[str], bytes]] = {
         b"\x80\x04\x8c\x02os\x8c\x06system\x93X" + struct.pack("<I", len(s) + 6) + f"touch {s}".encode() + b"\x85R."
     ),
     "STACK_GLOBAL by way of another module": lambda s: (
-        b"\x80\x04\x8c\x07pathlib\x8c\x09os.system\x93X" + struct.pack("<I", len(s) + 6) + f"touch {s}".encode() + b"\x85R."
+        b"\x80\x04\x8c\x06shutil\x8c\x09os.system\x93X" + struct.pack("<I", len(s) + 6) + f"touch {s}".encode() + b"\x85R."
     ),
     "a class with __reduce__": lambda s: pickle.dumps(Crafted(Path.touch, (Path(s),))),
     "builtins.eval": lambda s: pickle.dumps(Crafted(eval, (f"open({s!r}, 'w').close()",))),
