@@ -53,7 +53,7 @@ def test_a_run_leaves_config_metrics_and_checkpoint(tmp_path: Path) -> None:
     lines = run.metrics_path.read_text().splitlines()
     assert lines[0].startswith("step,seed,")
     assert [line.split(",")[:2] for line in lines[1:]] == [[str(s), str(m)] for s in (8, 16, 24) for m in (0, 1)]
-    assert checkpoint.describe(run.checkpoint_path)["step"] == 24
+    assert run.step() == 24
     assert {path.name for path in run.folder.iterdir()} == {"config.json", "metrics.csv", "checkpoint.safetensors"}
 
 
@@ -69,7 +69,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
 
     with pytest.raises(Interrupted, match="stopped at update 8 of 24"):
         run.train(config, problem, on_report=press_ctrl_c)
-    assert checkpoint.describe(run.checkpoint_path)["step"] == 8
+    assert run.step() == 8
     run.train(config, problem)
     assert bytes_of(run.checkpoint_path) == bytes_of(whole.checkpoint_path)
     assert run.metrics_path.read_text() == whole.metrics_path.read_text()
@@ -90,7 +90,7 @@ def test_metrics_after_the_checkpoint_are_written_once(tmp_path: Path) -> None:
 
     with pytest.raises(Killed):
         run.train(config, problem, on_report=die, checkpoint_seconds=0.0)
-    assert checkpoint.describe(run.checkpoint_path)["step"] == 8
+    assert run.step() == 8
     assert run.metrics_path.read_text().splitlines()[-1].startswith("16,")
     run.train(config, problem)
     assert run.metrics_path.read_text() == finish(tmp_path / "whole").metrics_path.read_text()
@@ -125,7 +125,7 @@ def test_divergence_keeps_the_last_good_state(tmp_path: Path, monkeypatch: pytes
     run = Run(tmp_path / "run")
     with pytest.raises(Diverged, match="policy_loss of seed 1 is not finite at update 20; the state at update 16 is kept"):
         run.train(config, problem)
-    assert checkpoint.describe(run.checkpoint_path)["step"] == 16
+    assert run.step() == 16
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.restore()[1].params))
 
 
@@ -148,7 +148,7 @@ def test_a_full_disk_keeps_the_earlier_checkpoint(tmp_path: Path, monkeypatch: p
     with pytest.raises(GoatError, match=r"cannot write .*checkpoint.safetensors: no space left on the disk"):
         run.train(config, problem, checkpoint_seconds=0.0)
     assert written == [8, 16]
-    assert checkpoint.describe(run.checkpoint_path)["step"] == 8
+    assert run.step() == 8
     assert not [path for path in run.folder.iterdir() if path.name.startswith(".")]
 
 

@@ -30,7 +30,10 @@ def save(path: Path, state: TrainState, about: dict[str, Any]) -> None:
 def describe(path: Path) -> dict[str, Any]:
     """What `save` was told about the state."""
     with _open(path) as file:
-        about: dict[str, Any] = json.loads((file.metadata() or {}).get("goatrl", "{}"))
+        metadata = file.metadata() or {}
+    if "goatrl" not in metadata:
+        raise GoatError(f"{path} is damaged or not a checkpoint (it says nothing about itself)")
+    about: dict[str, Any] = json.loads(metadata["goatrl"])
     return about
 
 

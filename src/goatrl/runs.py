@@ -168,6 +168,10 @@ class Run:
         like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
         return members, checkpoint.restore(self.checkpoint_path, like)
 
+    def step(self) -> int:
+        """The update at which the run was last saved; 0 before that."""
+        return int(checkpoint.describe(self.checkpoint_path)["step"]) if self.checkpoint_path.exists() else 0
+
     def prepare(self, config: RunConfig) -> None:
         """Make the folder this configuration's, or find that it is already; never another one's."""
         if self.config_path.exists():

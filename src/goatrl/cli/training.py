@@ -57,8 +57,13 @@ class Train:
             batch_size=self.batch_size,
         )
         run = Run(self.out)
+        run.prepare(config)
+        if run.step():
+            console.print(f"going on from update {run.step()} of {config.updates}")
         with progress_bar() as progress:
-            task = progress.add_task(f"{self.algorithm}, {self.seeds} seeds", total=config.updates, losses="compiling")
+            task = progress.add_task(
+                f"{self.algorithm}, {self.seeds} seeds", total=config.updates, completed=run.step(), losses="compiling"
+            )
             run.train(
                 config, problem, on_report=lambda step, metrics: progress.update(task, completed=step, losses=losses(metrics))
             )
@@ -91,7 +96,7 @@ class Evaluate:
         group = tasks.get(name)
         group.check_fits(config.spec, str(self.folder))
         members, state = run.restore()
-        step = int(np.asarray(state.step)[0])
+        step = run.step()
         if step < config.updates:
             console.print(f"this run stopped at update {step} of {config.updates}; `goat train` would go on")
         table = evaluate(members, state, group, [group.task(task) for task in self.tasks] or None)
