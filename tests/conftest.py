@@ -35,7 +35,7 @@ def reference_data() -> Path:
 
 def made_by_hand(group: str, rows: list[dict], seeds: tuple[int, ...], label: str = "GOAT") -> Cell:
     """A record of the PointReach suite with these episodes."""
-    config = CellConfig(group, "any", {}, Spec(2, 2, 2, 49, 1.0), "data", "tasks", 1, 1)
+    config = CellConfig(group, "any", "", {}, Spec(2, 2, 2, 49, 1.0), "data", "tasks", 1, 1)
     training = Training(seeds, {"device": "none", "jax": "0"}, len(seeds), 1.0)
     return Cell("pointreach", label, config, (training,), pa.Table.from_pylist(rows, schema=SCHEMA))
 

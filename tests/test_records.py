@@ -19,6 +19,7 @@ from goatrl.types import GoatError, Spec
 CONFIG = CellConfig(
     group="pointreach-expert-10",
     algorithm="bc",
+    source="",
     hyperparameters={"learning_rate": 5e-4, "size": 5, "tanh": True, "kind": "q", "tau": None},
     spec=Spec(2, 2, 2, 49, 1.0),
     checksum="ab12",
@@ -29,6 +30,7 @@ CONFIG = CellConfig(
 OTHERS = {
     "group": "pointreach-non-expert-10",
     "algorithm": "goat",
+    "source": "ef56",
     "hyperparameters": {**CONFIG.hyperparameters, "learning_rate": 5.0001e-4},
     "spec": dataclasses.replace(CONFIG.spec, goal_threshold=0.5),
     "checksum": "ab13",

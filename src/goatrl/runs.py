@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import hashlib
 import io
 import json
 import signal
@@ -87,15 +86,15 @@ def configure(
         raise GoatError(f"seeds must be distinct and at least one, not {list(seeds)}")
     if batch_size is not None and batch_size < 1:
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
-    built = override(algorithms.get(algorithm).build(problem.settings), overrides or {})
+    entry = algorithms.get(algorithm)
+    built = override(entry.build(problem.settings), overrides or {})
     updates = problem.settings.updates if updates is None else updates
     every = built.target_every
     interval = default_interval(updates, max(every, 1)) if interval is None else interval
     check_schedule(updates, interval, every)
-    is_file = algorithm.endswith(".py")
     return RunConfig(
-        algorithm=str(Path(algorithm).resolve()) if is_file else algorithm,
-        source=hashlib.sha256(Path(algorithm).read_bytes()).hexdigest() if is_file else "",
+        algorithm=str(Path(algorithm).resolve()) if entry.source else algorithm,
+        source=entry.source,
         overrides=dict(overrides or {}),
         group=None if problem.group is None else problem.group.name,
         data=None if data is None else str(data.resolve()),

@@ -20,6 +20,7 @@ class Entry:
     label: str  # as the paper prints it
     summary: str
     build: Build
+    source: str = ""  # SHA-256 of the user's file, for an algorithm that comes from one
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -74,4 +75,4 @@ def _from_file(path: Path) -> Entry:
         for name in set(_ENTRIES) - before:
             del _ENTRIES[name]
         raise GoatError(f"{path} registers {len(mine)} algorithms; it must register exactly one with @register(...)")
-    return mine[0]
+    return dataclasses.replace(mine[0], source=hashlib.sha256(path.read_bytes()).hexdigest())

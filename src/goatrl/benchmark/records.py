@@ -26,6 +26,7 @@ class CellConfig:
 
     group: str
     algorithm: str
+    source: str  # SHA-256 of the user's file, for an algorithm that comes from one
     hyperparameters: Mapping[str, Any]
     spec: Spec
     checksum: str  # of the dataset

@@ -75,6 +75,7 @@ def plan(
             config = CellConfig(
                 group=name,
                 algorithm=entry.name,
+                source=entry.source,
                 hyperparameters=hyperparameters(algorithm),
                 spec=problem.spec,
                 checksum=checksum,
