@@ -165,7 +165,7 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     assert "another configuration (differs in updates)" in error_line(capsys)
     bench[bench.index("--seeds") + 1] = "3"
     assert goat(*bench, "--algorithms", "bc") == 0
-    assert "1 cells of 3 seeds, 1 to run" in capsys.readouterr().out
+    assert "1 cell of 3 seeds, 1 to run" in capsys.readouterr().out
     assert len(list(Path("out").glob("*.parquet"))) == 3, "a cell grows by seeds, in its own file"
     counts = {row["algorithm"]: row["seeds"] for row in csv.DictReader(Path("out/table.csv").read_text().splitlines())}
     assert counts == {"WGCSL": "2", "GCSL": "2", "Goal BC": "3"}, "the table shows all that is recorded"
@@ -177,7 +177,7 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
 def test_bench_trains_a_sweep_together(capsys: pytest.CaptureFixture[str]) -> None:
     bench = ["bench", "pointreach-cql-alpha", "--groups", "pointreach-expert-10", "--seeds", "1", "--updates", "4", "--out", "out"]
     assert goat(*bench) == 0
-    assert "5 cells of 1 seeds, 5 to run" in capsys.readouterr().out
+    assert "5 cells of 1 seed, 5 to run" in capsys.readouterr().out
     tables = [pq.read_table(path) for path in Path("out").glob("*.parquet")]
     assert len(tables) == 5
     finals = [tuple(table.column("final_distance").to_pylist()) for table in tables]
@@ -200,3 +200,54 @@ def test_an_algorithm_in_one_file() -> None:
     assert "| Goal BC | Mine |" in Path("out/success.md").read_text(), "a further column of the table"
     Path("none.py").write_text("x = 1\n")
     assert goat("train", "./none.py", "--group", GROUP, "--out", "other") == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("x = (\n", "line 1: SyntaxError"),
+        ("\n\nnonsense\n", "line 3: NameError: name 'nonsense' is not defined"),
+        (
+            "from goatrl.algorithms import register\n\n@register('X')\ndef faulty(s):\n    'X.'\n    return nonsense\n",
+            "line 6: NameError",
+        ),
+    ],
+)
+def test_a_fault_in_the_users_file_is_one_line(body: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("faulty.py").write_text(body)
+    assert goat("train", "./faulty.py", "--group", GROUP, "--out", "run") == 2
+    assert f"faulty.py, {message}" in error_line(capsys)
+
+
+def test_weights_without_a_value_part_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("blind.py").write_text(
+        "from goatrl.algorithms import register\n"
+        "from goatrl.learn.update import weighted_regression\n"
+        "from goatrl.learn.weights import ExpAdvantage\n\n\n"
+        "@register('Blind')\n"
+        "def blind(s):\n"
+        "    'Weights from nowhere.'\n"
+        "    return weighted_regression(s, ExpAdvantage())\n"
+    )
+    assert goat("train", "./blind.py", "--group", GROUP, "--out", "run") == 2
+    assert "ExpAdvantage needs a value part" in error_line(capsys)
+
+
+def test_a_run_is_not_mistaken_for_a_suites_records(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("train", "bc", "--group", GROUP, "--seeds", "1", "--updates", "8", "--out", "run") == 0
+    assert goat("evaluate", "run") == 0
+    capsys.readouterr()
+    assert goat("figure", "bars", "run", "--out", "x.png") == 2
+    assert "run is a run, not a folder of records" in error_line(capsys)
+
+
+def test_actions_that_no_policy_can_produce_are_pointed_out(odd_episodes: Episodes, capsys: pytest.CaptureFixture[str]) -> None:
+    wide = Episodes(odd_episodes.observations, odd_episodes.achieved, 5 * np.asarray(odd_episodes.actions), odd_episodes.goals)
+    datasets.save(wide, "wide.npz")
+    train = ["train", "bc", "--data", "wide.npz", "--goal-threshold", "1", "--seeds", "1", "--updates", "20", "--out", "run"]
+    assert goat(*train) == 0
+    shown = capsys.readouterr().out
+    assert "lie outside [-1, 1]" in shown
+    assert "load_policy('run')" in shown
+    assert goat(*train) == 0
+    assert "already trained" in capsys.readouterr().out

@@ -261,3 +261,18 @@ def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
     assert errors.strip().splitlines()[-1].startswith("goat: stopped at update ")
     step = checkpoint.describe(tmp_path / "run" / "checkpoint.safetensors")["step"]
     assert 0 < step < 400000
+
+
+def test_a_trained_agent_is_a_function(tmp_path: Path) -> None:
+    run = finish(tmp_path / "run")
+    members, state = run.restore()
+    second = jax.tree.map(lambda leaf: leaf[1], state)
+    observations, goals = np.array([[0.0, 0.0], [3.0, 1.0]], np.float32), np.array([[5.0, 5.0], [-4.0, 2.0]], np.float32)
+    expected = np.asarray(members[1][0].act(second, observations, goals))
+    act = runs.load_policy(run.folder, seed=1)
+    np.testing.assert_allclose(act(observations, goals), expected, rtol=1e-5)
+    np.testing.assert_allclose(act([3.0, 1.0], [-4.0, 2.0]), expected[1], rtol=1e-5)
+    with pytest.raises(GoatError, match="an observation has 2 and a goal 2 numbers"):
+        act(np.zeros(3), np.zeros(2))
+    with pytest.raises(GoatError, match="no seed 5; it has 0, 1"):
+        runs.load_policy(str(run.folder), seed=5)

@@ -30,6 +30,10 @@ class Problem:
 def open_problem(group: str | None, data: Path | None, goal_threshold: float | None = None) -> Problem:
     """The dataset of a task group, or a file in its place, or a file alone with its own goal threshold."""
     if group is None and (data is None or goal_threshold is None):
+        if data is not None:
+            raise GoatError(
+                "your own data needs --goal-threshold: how near to a goal counts as reached (or a --group that has one)"
+            )
         raise GoatError("name a task group with --group, or your own file with --data and --goal-threshold; see `goat list`")
     if goal_threshold is not None and not (math.isfinite(goal_threshold) and goal_threshold > 0):
         raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")

@@ -83,7 +83,7 @@ def configure(
 ) -> RunConfig:
     """The full configuration of a run, with the problem's settings wherever nothing else is said."""
     if not seeds or len(set(seeds)) != len(seeds):
-        raise GoatError(f"seeds must be distinct and at least one, not {list(seeds)}")
+        raise GoatError(f"there must be at least one seed, and all distinct, not {list(seeds)}")
     if batch_size is not None and batch_size < 1:
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
     entry = algorithms.get(algorithm)
@@ -131,6 +131,29 @@ def stop_request() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
+def load_policy(folder: Path | str, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """A trained agent as a function: act(observation, goal) → action in [-1, 1], for one pair or for a batch of them."""
+    run = Run(Path(folder))
+    config = run.config()
+    if seed not in config.seeds:
+        raise GoatError(f"{folder} has no seed {seed}; it has {', '.join(map(str, config.seeds))}")
+    members, state = run.restore()
+    algorithm = members[0][0]
+    mine = jax.tree.map(lambda leaf: leaf[config.seeds.index(seed)], state)
+    policy = jax.jit(lambda observation, goal: algorithm.act(mine, observation, goal))
+
+    def act(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
+        pair = np.asarray(observation, np.float32), np.asarray(goal, np.float32)
+        needed = (config.spec.observation_dim, config.spec.goal_dim)
+        if pair[0].ndim != pair[1].ndim or tuple(array.shape[-1:] for array in pair) != tuple((size,) for size in needed):
+            shapes = " and ".join(str(array.shape) for array in pair)
+            raise GoatError(f"an observation has {needed[0]} and a goal {needed[1]} numbers, not shapes {shapes}")
+        action = np.asarray(policy(*(np.atleast_2d(array) for array in pair)))
+        return action if pair[0].ndim == 2 else action[0]
+
+    return act
+
+
 class Run:
     """A run directory."""
 
@@ -163,6 +186,8 @@ class Run:
     def restore(self) -> tuple[Members, TrainState]:
         """The agents as they were last saved; the dataset is not needed."""
         config = self.config()
+        if not self.checkpoint_path.exists():
+            raise GoatError(f"{self.folder} has no checkpoint yet: it stopped before its first save; run `goat train` again")
         members = config.members()
         like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
         return members, checkpoint.restore(self.checkpoint_path, like)

@@ -94,7 +94,8 @@ def check_schedule(updates: int, interval: int, every: int) -> None:
         raise GoatError(f"target_every must be at least 1, not {every}")
     for name, value in (("updates", updates), ("interval", interval)):
         if value <= 0 or value % every:
-            raise GoatError(f"{name} must be a positive multiple of target_every ({every}), not {value}")
+            near = max(round(value / every), 1) * every
+            raise GoatError(f"{name} must be a positive multiple of target_every ({every}), not {value}; {near} is")
 
 
 # The incoming state is not donated: if a chunk diverges, the state before it is still there to be saved.

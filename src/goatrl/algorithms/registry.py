@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,12 +68,34 @@ def _from_file(path: Path) -> Entry:
         sys.modules[module_name] = module
         try:
             spec.loader.exec_module(module)
-        except BaseException:
+        except Exception as error:
             del sys.modules[module_name]
-            raise
+            raise _fault(path, error) from error
     mine = [entry for entry in _ENTRIES.values() if entry.build.__module__ == module_name]
     if len(mine) != 1:
         for name in set(_ENTRIES) - before:
             del _ENTRIES[name]
         raise GoatError(f"{path} registers {len(mine)} algorithms; it must register exactly one with @register(...)")
-    return dataclasses.replace(mine[0], source=hashlib.sha256(path.read_bytes()).hexdigest())
+    source = hashlib.sha256(path.read_bytes()).hexdigest()
+    return dataclasses.replace(mine[0], source=source, build=_guarded(path, mine[0].build))
+
+
+def _guarded(path: Path, build: Build) -> Build:
+    def guarded(settings: Settings) -> Algorithm:
+        try:
+            return build(settings)
+        except GoatError:
+            raise
+        except Exception as error:
+            raise _fault(path, error) from error
+
+    return guarded
+
+
+def _fault(path: Path, error: Exception) -> GoatError:
+    """The user's own mistake in one line, with the line of their file."""
+    if isinstance(error, GoatError):
+        return error
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
+    return GoatError(f"{path}, line {line}: {type(error).__name__}: {error.args[0] if error.args else error}")

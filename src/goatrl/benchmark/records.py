@@ -100,6 +100,8 @@ def read(folder: Path, config: CellConfig) -> Cell | None:
 
 
 def read_all(folder: Path) -> list[Cell]:
+    if (folder / "config.json").exists():
+        raise GoatError(f"{folder} is a run, not a folder of records; `goat bench` makes records")
     return [_read_file(path) for path in sorted(folder.glob("*.parquet"))]
 
 

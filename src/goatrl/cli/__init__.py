@@ -1,40 +1,50 @@
 """The command line: parse, call, print."""
 
-import dataclasses
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import jax
 import tyro
-from tyro.conf import FlagCreatePairsOff, OmitSubcommandPrefixes, arg
 
+import goatrl
 from goatrl.cli.bench import Bench
 from goatrl.cli.console import command
-from goatrl.cli.data import DataCommand
-from goatrl.cli.figure import FigureCommand
+from goatrl.cli.data import Data
+from goatrl.cli.figure import Figures
 from goatrl.cli.listing import List
 from goatrl.cli.training import Evaluate, Train
 from goatrl.types import GoatError
 
+
+class DataCommands:
+    """Make, import and look at datasets (goat data --help)."""
+
+
+class FigureCommands:
+    """Draw figures from records and runs (goat figure --help)."""
+
+
 Command = (
     Annotated[List, command("list", List)]
-    | Annotated[DataCommand, command("data", DataCommand)]
+    | Annotated[DataCommands, command("data", DataCommands)]
     | Annotated[Train, command("train", Train)]
     | Annotated[Evaluate, command("evaluate", Evaluate)]
     | Annotated[Bench, command("bench", Bench)]
-    | Annotated[FigureCommand, command("figure", FigureCommand)]
+    | Annotated[FigureCommands, command("figure", FigureCommands)]
 )
+NESTED: dict[str, Any] = {"data": Data, "figure": Figures}
+ABOUT = "Offline goal-conditioned reinforcement learning that generalises to goals its data never showed."
 
 
-@dataclasses.dataclass(frozen=True)
-class Goat:
-    """Offline goal-conditioned reinforcement learning that generalises to goals its data never showed."""
-
-    command: OmitSubcommandPrefixes[Command]
-    debug: Annotated[FlagCreatePairsOff[bool], arg(help="Show the traceback of an error.")] = False
+def parse(words: list[str]) -> Any:
+    """The command that the words ask for. `data` and `figure` have commands of their own."""
+    if words[:1] and words[0] in NESTED:
+        return tyro.cli(NESTED[words[0]], prog=f"goat {words[0]}", args=words[1:])
+    about = f"{ABOUT}\nVersion {goatrl.__version__}. Any command takes --debug, which shows the traceback of an error."
+    return tyro.cli(Command, prog="goat", args=words, description=about)
 
 
 def keep_compiled_programs() -> None:
@@ -46,11 +56,14 @@ def keep_compiled_programs() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0, 1 (a run failed), 2 (bad usage) or 130 (interrupted)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in given  # taken anywhere in the line, not only before the command
+    debug = "--debug" in given
     try:
-        parsed = tyro.cli(Goat, prog="goat", args=[text for text in given if text != "--debug"])
+        parsed = parse([word for word in given if word != "--debug"])
         keep_compiled_programs()
-        parsed.command.run()
+        parsed.run()
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:
         print("goat: interrupted", file=sys.stderr)
         return 130

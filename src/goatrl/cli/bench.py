@@ -3,14 +3,17 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 from rich.progress import TaskID
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
+from goatrl import tasks
 from goatrl.benchmark import records, runner, statements, suites
-from goatrl.cli.console import console, losses, pairs, progress_bar
+from goatrl.cli.console import console, losses, pairs, plural, progress_bar
 from goatrl.files import write_atomically
 from goatrl.report import tables
+from goatrl.runs import Interrupted
 from goatrl.train import Diverged
 
 
@@ -25,27 +28,31 @@ class Bench:
     """
 
     suite: Positional[str]
-    out: Path | None = None
-    """Where records and tables go; results/SUITE if not given."""
+    """A name from `goat list`."""
+    out: Annotated[Path | None, arg(metavar="FOLDER")] = None
+    """Where records and tables go; bench/SUITE if not given."""
     groups: tuple[str, ...] = ()
     """Only these task groups."""
     algorithms: tuple[str, ...] = ()
     """Only these algorithms; one that the suite does not have (a name or a file) becomes a further column."""
     seeds: int = 5
+    """How many seeds (0, 1, …); seeds that are recorded are not trained again."""
     data: tuple[str, ...] = ()
     """GROUP=FILE: a dataset file (.npz, .pkl) in place of the group's own; may name several."""
-    updates: int | None = None
+    updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates, if not the group's (for a quick look)."""
 
     def run(self) -> None:
         suite = suites.get(self.suite)
-        folder = Path("results") / suite.name if self.out is None else self.out
+        folder = Path("bench") / suite.name if self.out is None else self.out
         files = {name: Path(file) for name, file in pairs(self.data, "a dataset: write GROUP=FILE").items()}
         planned = runner.plan(
             suite, folder, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates
         )
         missing = sum(bool(cell.missing) for cell in planned)
-        console.print(f"{suite.name}: {len(planned)} cells of {self.seeds} seeds, {missing} to run, records in {folder}")
+        console.print(
+            f"{suite.name}: {plural(len(planned), 'cell')} of {plural(self.seeds, 'seed')}, {missing} to run, records in {folder}"
+        )
         with progress_bar() as progress:
             bars: dict[str, TaskID] = {}
 
@@ -55,7 +62,10 @@ class Bench:
                 else:
                     progress.update(bars[label], completed=step, losses=losses(metrics))
 
-            failures = runner.run(suite, planned, folder, show)
+            try:
+                failures = runner.run(suite, planned, folder, show)
+            except KeyboardInterrupt:
+                raise Interrupted(f"stopped; the cells that are done are in {folder}, and the same command goes on") from None
         publish(suite, runner.suite_cells(suite, folder), folder)
         if failures:
             raise Diverged("; ".join(failures))
@@ -64,11 +74,16 @@ class Bench:
 def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) -> None:
     """Print the tables and verdicts of all that a folder holds of a suite, and write them beside the records."""
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
+    counts = sorted({len(cell.seeds) for cell in cells})
+    over = plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds (table.csv has each)"
     for metric, table in by_metric.items():
-        console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over seeds\n")
+        console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over {over}\n")
         console.print(tables.terminal(table, decimals=2 if metric == "success" else 1))
         write_text(folder / f"{metric}.md", tables.markdown(table))
     write_text(folder / "table.csv", tables.comma_separated(by_metric))
+    other = sorted({cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates})
+    if other:
+        console.print(f"note: trained with {', '.join(map(str, other))} updates, not the paper's number")
     close = tables.agreement(by_metric["success"])
     if close is not None:
         console.print(

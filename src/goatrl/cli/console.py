@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from tyro.conf import subcommand
 
-from goatrl.types import GoatError
+from goatrl.types import Episodes, GoatError
 
 console = Console()
 
@@ -19,6 +20,19 @@ console = Console()
 def command(name: str, kind: type) -> Any:
     """A subcommand whose --help shows the whole docstring, examples included."""
     return subcommand(name, description=inspect.cleandoc(kind.__doc__ or ""))
+
+
+def plural(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def out_of_range(episodes: Episodes) -> str | None:
+    """What to tell about actions that no policy here can produce."""
+    actions = np.abs(np.asarray(episodes.actions))
+    outside = int((actions > 1.0).sum())
+    if not outside:
+        return None
+    return f"{outside} of {actions.size} action components lie outside [-1, 1] (up to {actions.max():.3g}); agents act within it"
 
 
 def pairs(texts: Sequence[str], what: str) -> dict[str, str]:

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import numpy as np
 from rich.table import Table
-from tyro.conf import OmitSubcommandPrefixes, Positional
+from tyro.conf import Positional
 
 from goatrl import data as datasets
 from goatrl import tasks
-from goatrl.cli.console import command, console
+from goatrl.cli.console import command, console, out_of_range
 from goatrl.data import point
 from goatrl.report import figures
-from goatrl.types import Episodes, GoatError
+from goatrl.types import Episodes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +25,11 @@ class DataMake:
     """
 
     group: Positional[str]
+    """A task group from `goat list`."""
     out: Path
     """Where to write it (.npz)."""
     seed: int = 0
+    """Another seed draws another dataset of the same kind."""
 
     def run(self) -> None:
         write_dataset(point.make(tasks.get(self.group).name, self.seed), self.out)
@@ -42,6 +44,7 @@ class DataImport:
     """
 
     file: Positional[Path]
+    """The pickle."""
     out: Path
     """Where to write it (.npz)."""
 
@@ -50,8 +53,6 @@ class DataImport:
 
 
 def write_dataset(episodes: Episodes, out: Path) -> None:
-    if out.suffix != ".npz":
-        raise GoatError(f"datasets are written as .npz, not {out.name}")
     datasets.save(episodes, out)
     console.print(f"wrote {out}: {episodes.count} episodes, SHA-256 {episodes.checksum()[:12]}…")
 
@@ -65,6 +66,7 @@ class DataInfo:
     """
 
     data: Positional[str]
+    """A file (.npz, .pkl) or a task group."""
     figure: Path | None = None
     """Also draw where it goes (.png, .svg, .pdf)."""
 
@@ -88,7 +90,6 @@ def known_path(text: str) -> Path:
 
 def describe(episodes: Episodes) -> dict[str, str]:
     actions = np.asarray(episodes.actions)
-    outside = int((np.abs(actions) > 1.0).sum())
     facts = {
         "episodes": str(episodes.count),
         "actions per episode": str(episodes.horizon),
@@ -99,9 +100,8 @@ def describe(episodes: Episodes) -> dict[str, str]:
         "achieved goals": f"{episodes.achieved.min():.3g} … {episodes.achieved.max():.3g}",
         "SHA-256": episodes.checksum(),
     }
-    if outside:
-        facts["note"] = f"{outside} of {actions.size} action components lie outside [-1, 1], which no policy here can produce"
-    return facts
+    note = out_of_range(episodes)
+    return facts | ({"note": note} if note else {})
 
 
 Data = (
@@ -109,13 +109,3 @@ Data = (
     | Annotated[DataImport, command("import", DataImport)]
     | Annotated[DataInfo, command("info", DataInfo)]
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class DataCommand:
-    """Make, import and look at datasets."""
-
-    command: OmitSubcommandPrefixes[Data]
-
-    def run(self) -> None:
-        self.command.run()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from tyro.conf import OmitSubcommandPrefixes, Positional
+from tyro.conf import Positional
 
 from goatrl import tasks
 from goatrl.benchmark import records, runner, suites
@@ -33,9 +33,13 @@ class FigureTrajectories:
     """
 
     folder: Positional[Path]
+    """The records' folder."""
     out: Path
+    """The picture (.png, .svg, .pdf)."""
     task: str = "R10"
+    """Whose goals."""
     suite: str = "pointreach"
+    """Whose records."""
     data: tuple[str, ...] = ()
     """GROUP=FILE: the dataset files that the records were made with, if not the groups' own."""
 
@@ -65,8 +69,11 @@ class FigureBars:
     """
 
     folder: Positional[Path]
+    """The records' folder."""
     out: Path
+    """The picture (.png, .svg, .pdf)."""
     suite: str = "pointreach"
+    """Whose records."""
 
     def run(self) -> None:
         suite = suites.get(self.suite)
@@ -84,8 +91,11 @@ class FigureDensity:
     """
 
     folder: Positional[Path]
+    """The run's folder."""
     out: Path
+    """The picture (.png, .svg, .pdf)."""
     seed: int = 0
+    """Which of the run's agents."""
 
     def run(self) -> None:
         run = Run(self.folder)
@@ -109,13 +119,3 @@ Figures = (
     | Annotated[FigureBars, command("bars", FigureBars)]
     | Annotated[FigureDensity, command("density", FigureDensity)]
 )
-
-
-@dataclasses.dataclass(frozen=True)
-class FigureCommand:
-    """Draw figures from records and runs, as PNG, SVG or PDF."""
-
-    command: OmitSubcommandPrefixes[Figures]
-
-    def run(self) -> None:
-        self.command.run()

@@ -42,6 +42,7 @@ class List:
             ("Suites", [(s.name, f"{len(s.groups)} × {len(s.columns)} cells", s.summary) for s in suites.SUITES]),
         ):
             table = Table(title=title, title_justify="left", show_header=False)
+            table.add_column(no_wrap=True)  # what is to be typed is never cut
             for row in rows:
                 table.add_row(*row)
             console.print(table)

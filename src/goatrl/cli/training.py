@@ -2,13 +2,14 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from rich.table import Table
-from tyro.conf import Positional, UseAppendAction
+from tyro.conf import Positional, UseAppendAction, arg
 
-from goatrl import tasks
-from goatrl.cli.console import console, losses, pairs, progress_bar
+from goatrl import algorithms, tasks
+from goatrl.cli.console import console, losses, out_of_range, pairs, plural, progress_bar
 from goatrl.evaluate import evaluate
 from goatrl.problems import open_problem
 from goatrl.runs import Run, configure
@@ -30,19 +31,19 @@ class Train:
     """A name from `goat list`, or a Python file that registers one algorithm."""
     out: Path
     """The run's folder."""
-    group: str | None = None
+    group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group whose dataset, settings and tasks are used."""
-    data: Path | None = None
+    data: Annotated[Path | None, arg(metavar="FILE")] = None
     """A dataset file (.npz or one of the authors' .pkl) instead of the group's own."""
-    goal_threshold: float | None = None
+    goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """How near counts as reached; needed for your own data without a group."""
     seeds: int = 5
     """How many seeds train together (0, 1, …)."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE of a hyper-parameter (see `goat list ALGORITHM`); may be repeated."""
-    updates: int | None = None
+    updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates, if not the group's."""
-    batch_size: int | None = None
+    batch_size: Annotated[int | None, arg(metavar="N")] = None
     """Batch size, if not the group's."""
 
     def run(self) -> None:
@@ -58,18 +59,29 @@ class Train:
         )
         run = Run(self.out)
         run.prepare(config)
-        if run.step():
-            console.print(f"going on from update {run.step()} of {config.updates}")
-        with progress_bar() as progress:
-            task = progress.add_task(
-                f"{self.algorithm}, {self.seeds} seeds", total=config.updates, completed=run.step(), losses="compiling"
-            )
-            run.train(
-                config, problem, on_report=lambda step, metrics: progress.update(task, completed=step, losses=losses(metrics))
-            )
-        console.print(f"trained: {run.checkpoint_path}")
+        note = out_of_range(problem.episodes)
+        if note:
+            console.print(f"note: {note}", highlight=False)
+        if run.step() == config.updates:
+            console.print(f"already trained: {run.checkpoint_path}")
+        else:
+            if run.step():
+                console.print(f"going on from update {run.step()} of {config.updates}")
+            with progress_bar() as progress:
+                task = progress.add_task(
+                    f"{self.algorithm}, {plural(self.seeds, 'seed')}",
+                    total=config.updates,
+                    completed=run.step(),
+                    losses="compiling",
+                )
+                run.train(
+                    config, problem, on_report=lambda step, metrics: progress.update(task, completed=step, losses=losses(metrics))
+                )
+            console.print(f"trained: {run.checkpoint_path}")
         if problem.group is not None:
             console.print(f"judge it: goat evaluate {self.out}")
+        else:
+            console.print(f"use it: from goatrl.runs import load_policy; act = load_policy('{self.out}')", highlight=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,9 +94,10 @@ class Evaluate:
     """
 
     folder: Positional[Path]
+    """The run's folder."""
     tasks: tuple[str, ...] = ()
     """Only these tasks."""
-    group: str | None = None
+    group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group to judge on, for a run that was trained on your own data."""
 
     def run(self) -> None:
@@ -101,7 +114,7 @@ class Evaluate:
             console.print(f"this run stopped at update {step} of {config.updates}; `goat train` would go on")
         table = evaluate(members, state, group, [group.task(task) for task in self.tasks] or None)
         run.write_episodes(table, group, step)
-        shown = Table(title=f"{config.algorithm} on {group.label}", title_justify="left")
+        shown = Table(title=f"{algorithms.get(config.algorithm).label} on {group.label}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
             shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for task in dict.fromkeys(table.column("task").to_pylist()):

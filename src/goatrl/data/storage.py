@@ -12,14 +12,18 @@ from goatrl.files import write_atomically
 from goatrl.types import Episodes, GoatError, make_episodes
 
 
-def save(episodes: Episodes, path: Path) -> None:
+def save(episodes: Episodes, path: Path | str) -> None:
     """Write a dataset as npz."""
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise GoatError(f"datasets are written as .npz, not {path.name}")
     arrays = {field.name: np.asarray(getattr(episodes, field.name)) for field in dataclasses.fields(episodes)}
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
-def load(path: Path) -> Episodes:
+def load(path: Path | str) -> Episodes:
     """Read a dataset: .npz with observations, achieved, actions and goals, or one of the authors' .pkl files."""
+    path = Path(path)
     if not path.is_file():
         raise GoatError(f"no such file: {path}")
     if path.suffix in (".pkl", ".pickle"):

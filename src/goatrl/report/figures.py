@@ -139,6 +139,8 @@ def dataset(episodes: Episodes, title: str) -> Figure:
     space.set_aspect("equal")
     space.set_title(title, fontsize=9)
     space.legend(fontsize=7, frameon=False)
-    actions.hist(np.asarray(episodes.actions).reshape(-1, episodes.actions.shape[-1]), bins=41, histtype="step", density=True)
+    taken = np.asarray(episodes.actions).reshape(-1, episodes.actions.shape[-1])
+    actions.hist(taken, bins=41, histtype="step", density=True, label=[f"axis {axis}" for axis in range(taken.shape[1])])
+    actions.legend(fontsize=7, frameon=False)
     actions.set_title("actions, by axis", fontsize=9)
     return figure
