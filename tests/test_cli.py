@@ -56,7 +56,7 @@ def test_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize(
-    "arguments", [["trian"], ["train"], ["train", "goat", "--gruop", "x"], ["bench", "pointreach", "--seeds", "many"]]
+    "arguments", [["data"], ["train"], ["train", "goat", "--gruop", "x"], ["bench", "pointreach", "--seeds", "many"]]
 )
 def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -68,6 +68,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["trian", "goat"], "unknown command 'trian'; did you mean train"),
         (["train", "gaot", "--group", GROUP, "--out", "run"], "unknown algorithm 'gaot'; did you mean goat"),
         (["train", "goat", "--group", "pointreach-expert10", "--out", "run"], "did you mean pointreach-expert-10"),
         (["train", "goat", "--out", "run"], "name a task group with --group"),

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import jax
 import tyro
@@ -16,7 +16,7 @@ from goatrl.cli.data import Data
 from goatrl.cli.figure import Figures
 from goatrl.cli.listing import List
 from goatrl.cli.training import Evaluate, Train
-from goatrl.types import GoatError
+from goatrl.types import GoatError, unknown
 
 
 class DataCommands:
@@ -41,6 +41,9 @@ ABOUT = "Offline goal-conditioned reinforcement learning that generalises to goa
 
 def parse(words: list[str]) -> Any:
     """The command that the words ask for. `data` and `figure` have commands of their own."""
+    names = [get_args(each)[1].name for each in get_args(Command)]
+    if words[:1] and not words[0].startswith("-") and words[0] not in names:
+        raise unknown("command", words[0], names)
     if words[:1] and words[0] in NESTED:
         return tyro.cli(NESTED[words[0]], prog=f"goat {words[0]}", args=words[1:])
     about = f"{ABOUT}\nVersion {goatrl.__version__}. Any command takes --debug, which shows the traceback of an error."
