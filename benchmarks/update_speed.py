@@ -13,7 +13,7 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,9 @@ import numpy as np
 
 from goatrl import algorithms
 from goatrl import train as training
-from goatrl.learn import quantile
+from goatrl.learn import normalize, quantile
 from goatrl.learn.networks import init_ensemble, init_mlp
+from goatrl.learn.parameters import stack
 from goatrl.types import Episodes, Settings, make_episodes
 
 EPISODES, HORIZON, OBSERVATION, GOAL, ACTION, BATCH, CRITICS = 5_000, 49, 25, 3, 4, 512, 5
@@ -51,9 +52,9 @@ def update_time(episodes: Episodes, members: int, updates: int, repeats: int, na
     settings = Settings()
     group = [(algorithms.get(name).build(settings), seed) for seed in range(members)]
     spec = episodes.spec(0.05)
-    stacked, keys = training.stack([a for a, _ in group]), training._seed_keys(group, 1)
+    stacked, keys = stack([algorithm for algorithm, _ in group]), training.seed_keys(group, stream=1)
     on_device = jax.tree.map(jnp.asarray, episodes)
-    state = training.init(group, spec, episodes)
+    state = training.init(group, spec, normalize.from_episodes(episodes))
     periods = updates // settings.target_every
 
     def call() -> object:
@@ -102,14 +103,14 @@ def percentile_time(members: int, updates: int, repeats: int) -> float:
     return best_time(lambda: run(fifo), repeats) / updates
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     on_cpu = jax.default_backend() == "cpu"
     parser.add_argument("--members", type=int, nargs="+", default=[1] if on_cpu else [1, 5, 20, 60])
     parser.add_argument("--updates", type=int, default=40 if on_cpu else 1000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--algorithm", default="goat")
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     episodes = dataset()
     report: dict[str, object] = {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "algorithm": given.algorithm}
     for members in given.members:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import re
 import shlex
 from pathlib import Path
@@ -44,6 +46,20 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
                     commands += 1
     assert commands >= 8
     assert ran >= 2
+
+
+def test_the_speed_benchmark_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a tiny problem: what it measures here means nothing, that it still measures does."""
+    spec = importlib.util.spec_from_file_location("update_speed", ROOT / "benchmarks" / "update_speed.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    monkeypatch.setattr(benchmark, "EPISODES", 20)
+    monkeypatch.setattr(benchmark, "BATCH", 16)
+    benchmark.main(["--updates", "20", "--repeats", "1", "--members", "1", "2"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["1 members"]["update ms"] > 0
+    assert 0 < report["2 members"]["percentile share"] < 1
+    assert report["update / matrix products"] > 0
 
 
 def test_links_of_the_docs_lead_somewhere() -> None:

@@ -49,7 +49,7 @@ class Chunk:
 def init(members: Members, spec: Spec, normalizer: Normalizer) -> TrainState:
     """The state of all members before the first update."""
     algorithms = stack([algorithm for algorithm, _ in members])
-    states = jax.vmap(lambda algorithm, key: algorithm.init(key, spec))(algorithms, _seed_keys(members, stream=0))
+    states = jax.vmap(lambda algorithm, key: algorithm.init(key, spec))(algorithms, seed_keys(members, stream=0))
     repeated = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf[None], (len(members), *leaf.shape)), normalizer)
     return dataclasses.replace(states, normalizer=repeated)
 
@@ -73,7 +73,7 @@ def train(
     every = members[0][0].target_every
     check_schedule(updates, interval, every)
     algorithms = stack([algorithm for algorithm, _ in members])
-    keys = _seed_keys(members, stream=1)
+    keys = seed_keys(members, stream=1)
     on_device = jax.tree.map(jnp.asarray, episodes)
     state = init(members, spec, normalize.from_episodes(episodes)) if state is None else state
     step = int(np.asarray(state.step)[0])
@@ -121,5 +121,5 @@ def run_chunk(
     return jax.vmap(member)(algorithms, state, keys)
 
 
-def _seed_keys(members: Members, stream: int) -> jax.Array:
+def seed_keys(members: Members, stream: int) -> jax.Array:
     return jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), stream))(jnp.asarray([seed for _, seed in members]))
