@@ -55,10 +55,10 @@ def test_the_speed_benchmark_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     spec.loader.exec_module(benchmark)
     monkeypatch.setattr(benchmark, "EPISODES", 20)
     monkeypatch.setattr(benchmark, "BATCH", 16)
-    benchmark.main(["--updates", "20", "--repeats", "1", "--members", "1", "2"])
+    benchmark.main(["--updates", "20", "--repeats", "1", "--members", "1"])
     report = json.loads(capsys.readouterr().out)
     assert report["1 members"]["update ms"] > 0
-    assert 0 < report["2 members"]["percentile share"] < 1
+    assert 0 < report["1 members"]["percentile share"] < 1
     assert report["update / matrix products"] > 0
 
 
