@@ -12,6 +12,7 @@ import pytest
 
 from goatrl import algorithms, cli
 from goatrl import data as datasets
+from goatrl.train import Chunk, Diverged
 from goatrl.types import Episodes
 
 COMMANDS = [
@@ -252,3 +253,13 @@ def test_actions_that_no_policy_can_produce_are_pointed_out(odd_episodes: Episod
     assert "load_policy('run')" in shown
     assert goat(*train) == 0
     assert "already trained" in capsys.readouterr().out
+
+
+def test_a_suite_in_which_all_diverges_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def diverge(chunk, seeds) -> None:
+        raise Diverged("training diverged: policy_loss of seed 0 is not finite at update 3")
+
+    monkeypatch.setattr(Chunk, "check_finite", diverge)
+    bench = ["bench", "pointreach", "--groups", GROUP, "--algorithms", "bc", "--seeds", "1", "--updates", "8", "--out", "out"]
+    assert goat(*bench) == 1
+    assert "Goal BC on Non-Expert 10: training diverged" in error_line(capsys)

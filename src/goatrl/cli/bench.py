@@ -66,7 +66,9 @@ class Bench:
                 failures = runner.run(suite, planned, folder, show)
             except KeyboardInterrupt:
                 raise Interrupted(f"stopped; the cells that are done are in {folder}, and the same command goes on") from None
-        publish(suite, runner.suite_cells(suite, folder), folder)
+        cells = runner.suite_cells(suite, folder)
+        if cells:  # none, if all have diverged
+            publish(suite, cells, folder)
         if failures:
             raise Diverged("; ".join(failures))
 
