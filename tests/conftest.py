@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -31,6 +32,15 @@ def reference_data() -> Path:
     if not REFERENCE_DATA.is_dir():
         pytest.skip(f"the authors' data files are not at {REFERENCE_DATA}; set GOATRL_REFERENCE_DATA to their folder")
     return REFERENCE_DATA
+
+
+def linear(*weights: float, bias: float = 0.0):
+    """A network of one layer: weights · inputs + bias."""
+    return ({"w": jnp.asarray(weights)[:, None], "b": jnp.asarray([bias])},)
+
+
+def ensemble(*members):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
 
 
 def made_by_hand(group: str, rows: list[dict], seeds: tuple[int, ...], label: str = "GOAT") -> Cell:

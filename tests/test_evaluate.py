@@ -161,13 +161,17 @@ def valued_state(factors: list[float]) -> TrainState:
     return TrainState(step, params, {}, {}, {}, repeated)
 
 
+def one_of(state: Any, member: int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[member], state)
+
+
 def test_value_spread_is_the_members_own() -> None:
     state, goals = valued_state([1.0, 5.0]), np.array([[0.0, 9.0], [1.0, 9.0], [-2.0, 9.0]])
-    np.testing.assert_allclose(value_spread(Valued(HandValue(1.0)), state, 0, goals), [0.0, 1.0, 2.0], atol=1e-6)
-    np.testing.assert_allclose(value_spread(Valued(HandValue(1.0)), state, 1, goals), [0.0, 5.0, 10.0], atol=1e-6)
+    np.testing.assert_allclose(value_spread(Valued(HandValue(1.0)), one_of(state, 0), goals), [0.0, 1.0, 2.0], atol=1e-6)
+    np.testing.assert_allclose(value_spread(Valued(HandValue(1.0)), one_of(state, 1), goals), [0.0, 5.0, 10.0], atol=1e-6)
 
 
 @pytest.mark.parametrize("agent", [Valued(None), Valued(HandValue(1.0, size=1)), Walker(1.0)])
 def test_value_spread_needs_an_ensemble(agent: Any) -> None:
     with pytest.raises(GoatError, match="no ensemble of values"):
-        value_spread(agent, valued_state([1.0, 1.0]), 0, np.zeros((1, 2)))
+        value_spread(agent, one_of(valued_state([1.0, 1.0]), 0), np.zeros((1, 2)))

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from conftest import ensemble, linear
 from goatrl.learn import policies
 from goatrl.learn.networks import init_mlp, policy_action
 from goatrl.learn.policies import Maximization, Regression
@@ -29,15 +30,6 @@ BATCH = Batch(
     reward=jnp.asarray([0.0, 1.0]),
     offset=jnp.asarray([1, 2]),
 )
-
-
-def linear(*weights: float, bias: float = 0.0):
-    """A network of one layer: weights · inputs + bias."""
-    return ({"w": jnp.asarray(weights)[:, None], "b": jnp.asarray([bias])},)
-
-
-def ensemble(*members):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
 
 
 IDLE = linear(0.0, 0.0, 0.0)  # the policy that always says 0, where tanh has slope 1

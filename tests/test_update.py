@@ -11,6 +11,7 @@ import numpy as np
 import optax
 import pytest
 
+from conftest import ensemble, linear
 from goatrl.learn import normalize
 from goatrl.learn.policies import Maximization, Regression
 from goatrl.learn.update import Agent, actor_critic, weighted_regression
@@ -30,15 +31,6 @@ BATCH = Batch(
     reward=jnp.asarray([0.0, 1.0]),
     offset=jnp.asarray([1, 2]),
 )
-
-
-def linear(*weights: float, bias: float = 0.0):
-    """A network of one layer: weights · inputs + bias."""
-    return ({"w": jnp.asarray(weights)[:, None], "b": jnp.asarray([bias])},)
-
-
-def ensemble(*members):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
 
 
 @pytree

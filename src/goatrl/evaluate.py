@@ -77,13 +77,12 @@ def evaluate(members: Members, state: TrainState, group: TaskGroup, tasks: Seque
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def value_spread(algorithm: Any, state: TrainState, member: int, goals: np.ndarray) -> np.ndarray:
-    """Std(s_0, g) of a member's value ensemble from the origin, for each goal: (G, goal_dim) → (G,)."""
+def value_spread(algorithm: Any, state: TrainState, goals: np.ndarray) -> np.ndarray:
+    """Std(s_0, g) of an agent's value ensemble from the origin, for each goal: (G, goal_dim) → (G,)."""
     value: Any = getattr(algorithm, "value", None)
     if getattr(value, "size", 1) < 2:
         raise GoatError("this agent has no ensemble of values; train one that has, such as goat")
-    mine = jax.tree.map(lambda leaf: leaf[member], state)
-    goal = mine.normalizer.goal(jnp.asarray(goals, jnp.float32))
-    start = mine.normalizer.observation(jnp.zeros((len(goals), mine.normalizer.observation_mean.shape[0])))
-    values = value.values(mine.params["value"], start, goal, policy_action(mine.params["policy"], start, goal))
+    goal = state.normalizer.goal(jnp.asarray(goals, jnp.float32))
+    start = state.normalizer.observation(jnp.zeros((len(goals), state.normalizer.observation_mean.shape[0])))
+    values = value.values(state.params["value"], start, goal, policy_action(state.params["policy"], start, goal))
     return np.asarray(jnp.std(values, axis=0))

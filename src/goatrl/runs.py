@@ -33,7 +33,7 @@ from goatrl.learn.parameters import Number, hyperparameters, override
 from goatrl.problems import Problem, open_problem, settings_of, versions
 from goatrl.tasks import TaskGroup
 from goatrl.train import Chunk, Diverged, Members, check_schedule, default_interval, init, train
-from goatrl.types import GoatError, Spec, TrainState
+from goatrl.types import Algorithm, GoatError, Spec, TrainState
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -135,12 +135,8 @@ def load_policy(folder: Path | str, seed: int = 0) -> Callable[[np.ndarray, np.n
     """A trained agent as a function: act(observation, goal) → action in [-1, 1], for one pair or for a batch of them."""
     run = Run(Path(folder))
     config = run.config()
-    if seed not in config.seeds:
-        raise GoatError(f"{folder} has no seed {seed}; it has {', '.join(map(str, config.seeds))}")
-    members, state = run.restore()
-    algorithm = members[0][0]
-    mine = jax.tree.map(lambda leaf: leaf[config.seeds.index(seed)], state)
-    policy = jax.jit(lambda observation, goal: algorithm.act(mine, observation, goal))
+    algorithm, state = run.agent(seed)
+    policy = jax.jit(lambda observation, goal: algorithm.act(state, observation, goal))
 
     def act(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
         pair = np.asarray(observation, np.float32), np.asarray(goal, np.float32)
@@ -191,6 +187,15 @@ class Run:
         members = config.members()
         like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
         return members, checkpoint.restore(self.checkpoint_path, like)
+
+    def agent(self, seed: int) -> tuple[Algorithm, TrainState]:
+        """One of the run's agents with its own state."""
+        seeds = self.config().seeds
+        if seed not in seeds:
+            raise GoatError(f"{self.folder} has no seed {seed}; it has {', '.join(map(str, seeds))}")
+        members, state = self.restore()
+        place = seeds.index(seed)
+        return members[place][0], jax.tree.map(lambda leaf: leaf[place], state)
 
     def step(self) -> int:
         """The update at which the run was last saved; 0 before that."""

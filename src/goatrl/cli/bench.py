@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 from goatrl import tasks
 from goatrl.benchmark import records, runner, statements, suites
-from goatrl.cli.console import console, losses, pairs, plural, progress_bar
+from goatrl.cli.console import console, dataset_files, losses, plural, progress_bar
 from goatrl.files import write_atomically
 from goatrl.report import tables
 from goatrl.runs import Interrupted
@@ -45,7 +45,7 @@ class Bench:
     def run(self) -> None:
         suite = suites.get(self.suite)
         folder = Path("bench") / suite.name if self.out is None else self.out
-        files = {name: Path(file) for name, file in pairs(self.data, "a dataset: write GROUP=FILE").items()}
+        files = dataset_files(self.data)
         planned = runner.plan(
             suite, folder, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates
         )

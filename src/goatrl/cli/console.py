@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
             raise GoatError(f"'{text}' is not {what}")
         found[name] = value
     return found
+
+
+def dataset_files(texts: Sequence[str]) -> dict[str, Path]:
+    """GROUP=FILE arguments as a dictionary."""
+    return {name: Path(file) for name, file in pairs(texts, "a dataset: write GROUP=FILE").items()}
 
 
 @contextmanager

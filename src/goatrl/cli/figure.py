@@ -9,7 +9,7 @@ from tyro.conf import Positional
 
 from goatrl import tasks
 from goatrl.benchmark import records, runner, suites
-from goatrl.cli.console import command, console, pairs
+from goatrl.cli.console import command, console, dataset_files
 from goatrl.evaluate import value_spread
 from goatrl.problems import open_problem
 from goatrl.report import figures, tables
@@ -45,7 +45,7 @@ class FigureTrajectories:
 
     def run(self) -> None:
         suite = suites.get(self.suite)
-        files = {name: Path(file) for name, file in pairs(self.data, "a dataset: write GROUP=FILE").items()}
+        files = dataset_files(self.data)
         cells = recorded_cells(suite, self.folder)
         rows: dict[str, tuple[Episodes, dict[str, records.Cell]]] = {}
         for cell in cells:
@@ -100,16 +100,12 @@ class FigureDensity:
     def run(self) -> None:
         run = Run(self.folder)
         problem = run.problem()
-        members, state = run.restore()
-        config = run.config()
-        if self.seed not in config.seeds:
-            raise GoatError(f"{self.folder} has no seed {self.seed}; it has {', '.join(map(str, config.seeds))}")
-        algorithm = members[0][0]
+        algorithm, state = run.agent(self.seed)
         if problem.spec.goal_dim != 2:
             raise GoatError(f"{self.folder} has goals of {problem.spec.goal_dim} numbers; the map needs two")
         grid = np.arange(-10.0, 11.0)
         goals = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
-        spread = value_spread(algorithm, state, config.seeds.index(self.seed), goals).reshape(len(grid), len(grid))
+        spread = value_spread(algorithm, state, goals).reshape(len(grid), len(grid))
         figures.save(figures.density(grid, spread, problem.episodes), self.out)
         console.print(f"wrote {self.out}")
 

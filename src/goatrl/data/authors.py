@@ -18,7 +18,7 @@ import numpy as np
 
 from goatrl.types import Episodes, GoatError, make_episodes
 
-KEYS = {"o": "observations", "ag": "achieved", "u": "actions", "g": "goals"}
+KEYS = ("o", "ag", "u", "g")
 _PLAIN_KINDS = "fiub"
 
 
