@@ -16,6 +16,7 @@ from goatrl.evaluate import SCHEMA, evaluate, trajectories, value_spread
 from goatrl.learn import normalize
 from goatrl.learn.networks import init_mlp
 from goatrl.tasks import Task
+from goatrl.tasks.regions import Points
 from goatrl.types import GoatError, Spec, TrainState, pytree
 
 GROUP = tasks.get("pointreach-expert-10")
@@ -40,7 +41,7 @@ def rows(table: pa.Table, **where: object) -> list[dict[str, Any]]:
 
 
 def task(goals: list[list[float]], bound: float = 100.0) -> Task:
-    return Task("hand", "iid", np.zeros((len(goals), 2)), np.array(goals), bound)
+    return Task("hand", "iid", Points(np.zeros((1, 2))), Points(np.array(goals)), len(goals), bound)
 
 
 def test_walking_at_the_goal_succeeds_everywhere() -> None:
@@ -115,11 +116,6 @@ def test_rows_say_where_an_episode_went() -> None:
     assert (path[4:] == path[3]).all()
 
 
-def test_paths_are_kept_for_the_point_only() -> None:
-    other = dataclasses.replace(GROUP, family="robot")
-    assert evaluate([(Walker(1.0), 0)], still(1), other, [task([[2.5, 0.0]])])["path"].to_pylist() == [None]
-
-
 def test_no_task_is_an_empty_table() -> None:
     table = evaluate([(Walker(1.0), 0)], still(1), GROUP, [])
     assert table.num_rows == 0
@@ -127,7 +123,7 @@ def test_no_task_is_an_empty_table() -> None:
 
 
 def test_trajectories_have_members_first() -> None:
-    paths = trajectories([(Walker(1.0), 0), (Walker(0.0), 0), (Walker(1.0), 1)], still(3), GROUP, GROUP.task("R10"))
+    (paths,) = trajectories([(Walker(1.0), 0), (Walker(0.0), 0), (Walker(1.0), 1)], still(3), GROUP, [GROUP.task("R10")])
     assert paths.shape == (3, 20, 50, 2)
     np.testing.assert_array_equal(paths[0], paths[2])
     assert not paths[1].any()

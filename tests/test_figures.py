@@ -27,7 +27,7 @@ def make_cell(reached: int) -> Cell:
     """An agent that walks straight to the first `reached` goals of each task, and half-way to the others."""
     rows = []
     for task in GROUP.tasks:
-        for episode, goal in enumerate(task.goals):
+        for episode, goal in enumerate(task.evaluation()[1]):
             share = np.linspace(0.0, 1.0 if episode < reached else 0.5, 6)
             place = {"start": [0.0, 0.0], "goal": goal.tolist(), "path": (share[:, None] * goal).ravel().tolist()}
             outcome = {"success": episode < reached, "return": 1, "final_distance": 0.0}

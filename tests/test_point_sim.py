@@ -50,12 +50,12 @@ def test_a_rollout_stays_in_the_box() -> None:
 @pytest.mark.parametrize("name", ["R10", "R20"])
 def test_walking_at_the_goal_reaches_every_goal(name: str) -> None:
     task = GROUP.task(name)
-    starts, goals = jnp.asarray(task.starts, jnp.float32), jnp.asarray(task.goals, jnp.float32)
+    starts, goals = map(jnp.float32, task.evaluation())
     path = jax.jit(lambda s, g: sim.rollout(lambda p, q: jnp.clip(q - p, -1.0, 1.0), s, g, task.bound, GROUP.spec.horizon))(
         starts, goals
     )
     assert path.shape == (20, 50, 2)
-    assert np.linalg.norm(np.asarray(path)[:, -1] - task.goals, axis=-1).max() < 1e-5
+    assert np.linalg.norm(np.asarray(path)[:, -1] - goals, axis=-1).max() < 1e-5
 
 
 @pytest.mark.parametrize(("name", "radius"), [("R10", 10.0), ("R20", 20.0)])
@@ -63,10 +63,11 @@ def test_goals_of_a_task(name: str, radius: float) -> None:
     task = GROUP.task(name)
     assert task.name == name
     assert task.bound == radius + 1
-    assert task.starts.shape == task.goals.shape == (20, 2)
-    assert not task.starts.any()
-    np.testing.assert_allclose(np.linalg.norm(task.goals, axis=-1), radius)
-    upper, lower = task.goals[:10], task.goals[10:]
+    starts, goals = task.evaluation()
+    assert starts.shape == goals.shape == (20, 2)
+    assert not starts.any()
+    np.testing.assert_allclose(np.linalg.norm(goals, axis=-1), radius)
+    upper, lower = goals[:10], goals[10:]
     assert (upper[:, 1] >= 0).all()
     np.testing.assert_array_equal(lower, upper * [1, -1])
     np.testing.assert_allclose(np.degrees(np.arctan2(upper[:, 1], upper[:, 0])), np.arange(10) * 20.0, atol=1e-9)

@@ -29,7 +29,7 @@ def make_cell(group: str, outcome: Outcome) -> Cell:
     rows = []
     for task in tasks.get(group).tasks:
         for seed in (0, 1):
-            for episode, goal in enumerate(task.goals):
+            for episode, goal in enumerate(task.evaluation()[1]):
                 near = outcome.upper if episode < 10 else outcome.lower
                 success = near if task.name == "R10" else episode < outcome.far
                 place = {"start": [0.0, 0.0], "goal": goal.tolist(), "path": None, "final_distance": 0.0, "return": 0}
@@ -120,7 +120,7 @@ def test_a_tie_is_neither_better_nor_worse(holding: dict, claim: int, changes: l
 def test_goals_on_the_axis_belong_to_no_half(holding: dict) -> None:
     # Goals at 0 and 180 degrees are in the list of both halves; failing at them changes nothing.
     cell = holding[EXPERT, "CQL+HER"]
-    goals = tasks.get(EXPERT).task("R10").goals
+    goals = tasks.get(EXPERT).task("R10").evaluation()[1]
     on_axis = [abs(goals[episode][1]) < 1e-6 for episode in cell.column("episode")]
     success = [bool(s) and not axis for s, axis in zip(cell.column("success"), on_axis, strict=True)]
     table = cell.episodes.set_column(cell.episodes.schema.get_field_index("success"), "success", pa.array(success))

@@ -33,8 +33,8 @@ def make_cell(group: str, successes: Mapping[str, Sequence[int]], steps: int = 1
             "success": episode < count,
             "return": steps if episode < count else 0,
             "final_distance": 0.0,
-            "start": task.starts[episode].tolist(),
-            "goal": task.goals[episode].tolist(),
+            "start": [0.0, 0.0],
+            "goal": task.evaluation()[1][episode].tolist(),
             "path": None,
         }
         for task in tasks.get(group).tasks

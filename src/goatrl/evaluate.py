@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,11 +35,25 @@ SCHEMA = pa.schema(
 )
 
 
-def trajectories(members: Members, state: TrainState, group: TaskGroup, task: Task) -> np.ndarray:
-    """Achieved goals of all episodes, starts included: (members, episodes, horizon + 1, goal_dim)."""
-    starts, goals = jnp.asarray(task.starts, jnp.float32), jnp.asarray(task.goals, jnp.float32)
+OnProgress = Callable[[int, int], None]  # simulated steps, of how many
+EPISODE_BYTES = 700_000  # resident memory of one simulated robot, measured; the largest of the five families
+
+
+def trajectories(
+    members: Members, state: TrainState, group: TaskGroup, tasks: Sequence[Task], on_progress: OnProgress | None = None
+) -> list[np.ndarray]:
+    """Achieved goals of all episodes of each task, starts included: (members, episodes, horizon + 1, goal_dim)."""
     algorithms = stack([algorithm for algorithm, _ in members])
-    return np.asarray(_point_rollouts(algorithms, state, starts, goals, task.bound, group.spec.horizon))
+    drawn = [task.evaluation() for task in tasks]
+    if group.family == "point":
+        return [
+            np.asarray(_point_rollouts(algorithms, state, *map(jnp.float32, draw), task.bound, group.spec.horizon))
+            for task, draw in zip(tasks, drawn, strict=True)
+        ]
+    starts, goals = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    act = partial(_act, algorithms, state)
+    achieved = _robot_rollouts(act, len(members), group, starts, goals, on_progress or (lambda done, total: None))
+    return np.split(achieved, np.cumsum([task.episodes for task in tasks])[:-1], axis=1)
 
 
 @partial(jax.jit, static_argnums=(4, 5))
@@ -51,15 +66,63 @@ def _point_rollouts(
     return jax.vmap(member)(algorithms, state)
 
 
-def evaluate(members: Members, state: TrainState, group: TaskGroup, tasks: Sequence[Task] | None = None) -> pa.Table:
+@jax.jit
+def _act(algorithms: Any, state: TrainState, observations: jax.Array, goals: jax.Array) -> jax.Array:
+    """Actions of every member in its own episodes, all after the same goals: (members, episodes, ·), (episodes, ·)."""
+
+    def member(algorithm: Any, state: TrainState, observations: jax.Array) -> jax.Array:
+        return algorithm.act(state, observations, goals)
+
+    return jax.vmap(member)(algorithms, state, observations)
+
+
+def _robot_rollouts(
+    act: Callable[[jax.Array, jax.Array], jax.Array],
+    members: int,
+    group: TaskGroup,
+    starts: np.ndarray,
+    goals: np.ndarray,
+    on_progress: OnProgress,
+) -> np.ndarray:
+    """All episodes of all members side by side, in as few batches as memory allows."""
+    from goatrl.sim.mujoco import Simulator  # it takes a second to load, which PointReach need not pay
+
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    most = max(1, int(available / 2 / EPISODE_BYTES / members))
+    batches = np.array_split(np.arange(len(goals)), -(-len(goals) // most))
+    parts = []
+    for number, batch in enumerate(batches):
+        simulator = Simulator(group.family, members * len(batch))
+        aims = jnp.float32(goals[batch])
+        observations, achieved = simulator.reset(np.tile(starts[batch], (members, 1)))
+        steps = [achieved]
+        for step in range(group.spec.horizon):
+            seen = jnp.float32(observations).reshape(members, len(batch), -1)
+            actions = np.asarray(act(seen, aims)).reshape(simulator.count, -1)
+            observations, achieved = simulator.step(actions)
+            steps.append(achieved)
+            on_progress(number * group.spec.horizon + step + 1, len(batches) * group.spec.horizon)
+        simulator.close()
+        parts.append(np.float32(np.stack(steps, axis=1)).reshape(members, len(batch), group.spec.horizon + 1, -1))
+    return np.concatenate(parts, axis=1)
+
+
+def evaluate(
+    members: Members,
+    state: TrainState,
+    group: TaskGroup,
+    tasks: Sequence[Task] | None = None,
+    on_progress: OnProgress | None = None,
+) -> pa.Table:
     """One row per member and episode. Success: the goal is met at the last step. Return: steps at which it is met."""
+    tasks = group.tasks if tasks is None else tasks
     rows: list[dict[str, Any]] = []
-    for task in group.tasks if tasks is None else tasks:
-        achieved = trajectories(members, state, group, task)
-        distance = np.linalg.norm(achieved - task.goals[None, :, None].astype(np.float32), axis=-1)
+    for task, achieved in zip(tasks, trajectories(members, state, group, tasks, on_progress), strict=True):
+        starts, goals = task.evaluation()
+        distance = np.linalg.norm(achieved - goals[None, :, None].astype(np.float32), axis=-1)
         met = distance[:, :, 1:] <= group.spec.goal_threshold
         for member, (_, seed) in enumerate(members):
-            for episode in range(len(task.goals)):
+            for episode in range(task.episodes):
                 rows.append(
                     {
                         "task": task.name,
@@ -69,8 +132,8 @@ def evaluate(members: Members, state: TrainState, group: TaskGroup, tasks: Seque
                         "success": bool(met[member, episode, -1]),
                         "return": int(met[member, episode].sum()),
                         "final_distance": float(distance[member, episode, -1]),
-                        "start": task.starts[episode].tolist(),
-                        "goal": task.goals[episode].tolist(),
+                        "start": starts[episode].tolist(),
+                        "goal": goals[episode].tolist(),
                         "path": achieved[member, episode].ravel().tolist() if group.family == "point" else None,
                     }
                 )

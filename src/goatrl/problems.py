@@ -12,7 +12,6 @@ import jax
 import goatrl
 from goatrl import data as datasets
 from goatrl import tasks
-from goatrl.data import point
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError, Settings, Spec
 
@@ -41,7 +40,7 @@ def open_problem(group: str | None, data: Path | None, goal_threshold: float | N
     if known is None:
         episodes = datasets.load(data)  # type: ignore[arg-type]
         return Problem(episodes, episodes.spec(goal_threshold), Settings(), None)  # type: ignore[arg-type]
-    episodes = point.make(known.name) if data is None else datasets.load(data)
+    episodes = datasets.make(known) if data is None else datasets.load(data)
     spec = episodes.spec(known.spec.goal_threshold if goal_threshold is None else goal_threshold)
     known.check_fits(spec, str(data))
     return Problem(episodes, spec, known.settings, known)

@@ -11,7 +11,6 @@ from tyro.conf import Positional
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import command, console, out_of_range
-from goatrl.data import point
 from goatrl.report import figures
 from goatrl.types import Episodes
 
@@ -32,7 +31,7 @@ class DataMake:
     """Another seed draws another dataset of the same kind."""
 
     def run(self) -> None:
-        write_dataset(point.make(tasks.get(self.group).name, self.seed), self.out)
+        write_dataset(datasets.make(tasks.get(self.group), self.seed), self.out)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +70,7 @@ class DataInfo:
     """Also draw where it goes (.png, .svg, .pdf)."""
 
     def run(self) -> None:
-        episodes = point.make(self.data) if self.data in tasks.groups() else datasets.load(known_path(self.data))
+        episodes = datasets.make(tasks.get(self.data)) if self.data in tasks.groups() else datasets.load(known_path(self.data))
         table = Table(title=self.data, title_justify="left", show_header=False)
         for name, value in describe(episodes).items():
             table.add_row(name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from goatrl.tasks.regions import Points, everywhere
 from goatrl.tasks.types import Task, TaskGroup
 from goatrl.types import Settings, Spec
 
@@ -26,7 +27,8 @@ def half_circle(radius: float, lower: bool = False) -> np.ndarray:
 def circle_task(radius: float) -> Task:
     """The 20 fixed evaluation goals of a radius. The data reaches the upper half of R10 only."""
     goals = np.concatenate([half_circle(radius), half_circle(radius, lower=True)])
-    return Task(f"R{radius:g}", "mixed" if radius <= DATA_RADIUS else "ood", np.zeros_like(goals), goals, bound=radius + MARGIN)
+    split = "mixed" if radius <= DATA_RADIUS else "ood"
+    return Task(f"R{radius:g}", split, Points(np.zeros((1, 2))), Points(goals), episodes=len(goals), bound=radius + MARGIN)
 
 
 LABELS = {
@@ -39,5 +41,6 @@ LABELS = {
 }
 
 GROUPS = tuple(
-    TaskGroup(name, label, "point", SETTINGS, SPEC, (circle_task(10.0), circle_task(20.0))) for name, label in LABELS.items()
+    TaskGroup(name, label, "point", SETTINGS, SPEC, (circle_task(10.0), circle_task(20.0)), everywhere(2))
+    for name, label in LABELS.items()
 )

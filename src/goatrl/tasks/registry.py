@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from goatrl.tasks import point
+from goatrl.tasks import fetch, hand, point
 from goatrl.tasks.types import TaskGroup
 from goatrl.types import unknown
 
-_GROUPS = {group.name: group for group in point.GROUPS}
+_GROUPS = {group.name: group for group in (*fetch.GROUPS, *hand.GROUPS, *point.GROUPS)}
 
 
 def groups() -> dict[str, TaskGroup]:

@@ -1,0 +1,159 @@
+"""How fast the batched simulator is, as ratios within one run.
+
+Every figure times the same robots with the same actions: towards the object first, then at random, so that contacts occur.
+
+    python benchmarks/simulator_speed.py [--families push slide] [--robots 64] [--threads 2] [--workers 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from collections.abc import Callable, Sequence
+
+import gymnasium
+import mujoco
+import numpy as np
+
+from goatrl import tasks
+from goatrl.sim import robots
+from goatrl.sim.mujoco import Simulator
+
+STEPS = 49
+APPROACH = 15
+GROUPS = {
+    "reach": "reach-left-right",
+    "push": "push-left-right",
+    "pick": "pick-left-right",
+    "slide": "slide-left-right",
+    "hand": "hand-near-far",
+}
+
+
+def actions_with_contact(family: str, starts: np.ndarray, seed: int = 0) -> np.ndarray:
+    """(STEPS, robots, action_dim): towards the object, then at random."""
+    simulator = Simulator(family, len(starts))
+    observations, _ = simulator.reset(starts)
+    actions = np.random.default_rng(seed).uniform(-1, 1, (STEPS, len(starts), tasks.get(GROUPS[family]).spec.action_dim))
+    for step in range(STEPS):
+        if simulator.robot.has_object and step < APPROACH:
+            actions[step, :, :3] = np.clip(10 * (observations[:, 3:6] - observations[:, :3]), -1, 1)
+        observations, _ = simulator.step(actions[step])
+    simulator.close()
+    return actions
+
+
+def batched(family: str, starts: np.ndarray, actions: np.ndarray, threads: int) -> float:
+    """Robot steps per second of the batched simulator."""
+    simulator = Simulator(family, len(starts), threads)
+    simulator.reset(starts)
+    begun = time.perf_counter()
+    for row in actions:
+        simulator.step(row)
+    seconds = time.perf_counter() - begun
+    simulator.close()
+    return actions[..., 0].size / seconds
+
+
+def bare(family: str, starts: np.ndarray, actions: np.ndarray) -> float:
+    """Steps per second of mj_step alone on one thread, along the same trajectories."""
+    simulator = Simulator(family, len(starts), 1)
+    simulator.reset(starts)
+    seconds = 0.0
+    step = mujoco.mj_step
+
+    def timed(*arguments: object) -> None:
+        nonlocal seconds
+        begun = time.perf_counter()
+        step(*arguments)
+        seconds += time.perf_counter() - begun
+
+    mujoco.mj_step = timed
+    try:
+        for row in actions:
+            simulator.step(row)
+    finally:
+        mujoco.mj_step = step
+    return actions[..., 0].size / seconds
+
+
+def library_starts(family: str, count: int) -> np.ndarray:
+    """Where the library's environment puts the object for seeds 0, 1, …, so that all contestants run the same trajectories."""
+    environment = robots.get(family).environment
+    if not robots.get(family).has_object:
+        return np.zeros((count, 0))
+    starts = []
+    for seed in range(count):
+        environment.reset(seed=seed)
+        starts.append(environment.data.joint("object0:joint").qpos[:2].copy())
+    return np.array(starts)
+
+
+def gymnasium_loop(family: str, actions: np.ndarray) -> float:
+    """Steps per second of one Gymnasium environment after another."""
+    environment = robots.make_environment(family)
+    taken, seconds = 0, 0.0
+    for episode in range(actions.shape[1]):
+        environment.reset(seed=episode)
+        begun = time.perf_counter()
+        for row in actions:
+            environment.step(row[episode])
+        seconds += time.perf_counter() - begun
+        taken += len(actions)
+    return taken / seconds
+
+
+def asynchronous(family: str, actions: np.ndarray, workers: int) -> float:
+    """Steps per second of Gymnasium's AsyncVectorEnv."""
+    make: Callable[[], gymnasium.Env] = lambda: robots.make_environment(family)  # noqa: E731
+    environments = gymnasium.vector.AsyncVectorEnv([make] * workers)
+    seconds, taken = 0.0, 0
+    for first in range(0, actions.shape[1] - workers + 1, workers):
+        environments.reset(seed=list(range(first, first + workers)))
+        begun = time.perf_counter()
+        for row in actions:
+            environments.step(row[first : first + workers])
+        seconds += time.perf_counter() - begun
+        taken += workers * len(actions)
+    environments.close()
+    return taken / seconds
+
+
+def measure(family: str, count: int, threads: Sequence[int], workers: int, repeats: int) -> dict[str, float]:
+    starts = library_starts(family, count)
+    actions = actions_with_contact(family, starts)
+    contestants = {"bare mj_step": lambda: bare(family, starts, actions), "1 thread": lambda: batched(family, starts, actions, 1)}
+    contestants |= {f"{n} threads": lambda n=n: batched(family, starts, actions, n) for n in threads if n > 1}
+    if workers:
+        contestants["gymnasium loop"] = lambda: gymnasium_loop(family, actions)
+        contestants[f"AsyncVectorEnv with {workers} workers"] = lambda: asynchronous(family, actions, workers)
+    # All contestants in turn, several times: what else the machine does meets all of them.
+    rates = [{name: run() for name, run in contestants.items()} for _ in range(repeats)]
+    rate = {name: float(np.median([each[name] for each in rates])) for name in contestants}
+    ours = f"{threads[-1]} threads"
+    ratios = {"1 thread / bare mj_step": rate["1 thread"] / rate["bare mj_step"]}
+    ratios |= {f"{ours} / {name}": rate[ours] / rate[name] for name in contestants if name not in ("bare mj_step", ours)}
+    return {f"{name}, steps/s": round(value, 1) for name, value in rate.items()} | {n: round(v, 3) for n, v in ratios.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--families", nargs="+", default=list(GROUPS), choices=list(GROUPS))
+    parser.add_argument("--robots", type=int, default=64)
+    parser.add_argument("--threads", type=int, nargs="+", default=[len(os.sched_getaffinity(0))])
+    parser.add_argument("--workers", type=int, default=2, help="of AsyncVectorEnv; 0 leaves both Gymnasium loops out")
+    parser.add_argument("--repeats", type=int, default=3)
+    chosen = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")  # Gymnasium's advice about environments
+    for family in chosen.families:
+        print(
+            json.dumps({family: measure(family, chosen.robots, chosen.threads, chosen.workers, chosen.repeats)}, indent=2),
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

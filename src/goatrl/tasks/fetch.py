@@ -1,0 +1,191 @@
+"""Reach, Push, Pick and Slide with the Fetch arm: eight groups, 24 tasks.
+
+Positions are in metres, in the world frame. Seen from the robot, "right" is y above the gripper's initial position, "left" below it;
+near and far are distances from it in the plane of the table. An object's start is its (x, y); Reach always starts in the same pose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+from goatrl.tasks.regions import NOTHING, Box, Redrawn, Region
+from goatrl.tasks.types import Task, TaskGroup
+from goatrl.types import Settings, Spec
+
+PHYSICS = " mujoco 3.3.7, as recorded by the authors"
+HORIZON = 49
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where the simulator's arm comes to rest before the first action, and the height at which an object lies."""
+
+    gripper: tuple[float, float, float]
+    table: float = math.nan
+
+    def box(self, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], **ring: float) -> Box:
+        """Goals relative to the gripper in x and y, at absolute heights."""
+        gx, gy, _ = self.gripper
+        return Box((gx + x[0], gy + y[0], z[0]), (gx + x[1], gy + y[1], z[1]), centre=(gx, gy), **ring)
+
+    def object_near(self, reach: float, nearest: float, farthest: float = math.inf) -> Box:
+        """Starts of an object: within ±reach of the gripper, at some distance from it."""
+        gx, gy, _ = self.gripper
+        return Box((gx - reach, gy - reach), (gx + reach, gy + reach), (gx, gy), nearest, farthest)
+
+    def object_beside(self, reach: float, side: str) -> Redrawn:
+        """Starts of an object on one side. The y that is drawn anew may bring it nearer than the 0.1 m kept at first."""
+        gy = self.gripper[1]
+        low, high = SIDES[side]
+        return Redrawn(self.object_near(reach, 0.1), 1, gy + low * reach, gy + high * reach)
+
+
+SIDES = {"Right": (0.0, 1.0), "Left": (-1.0, 0.0)}
+# Measured after the arm has settled; a test compares them with the simulator.
+REACH = Place((1.3418322596946919, 0.749100384039659, 0.5347228411528089))
+PUSH = Place((1.3478694839072305, 0.7489494765940331, 0.4136377287372431), 0.4246997490299934)
+PICK = Place((1.3419322596746923, 0.749100371108664, 0.5347228411660563), 0.4246997490299934)
+SLIDE = Place((0.9957062742649534, 0.7489068402660999, 0.41268599591551086), 0.41401894352054414)
+
+REACH_SPEC = Spec(observation_dim=10, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05)
+OBJECT_SPEC = Spec(observation_dim=25, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05)
+REACH_SETTINGS = Settings(updates=2_500, target_every=5, alpha_growth=0.15)
+
+
+def half(place: Place) -> Box:
+    """The seen half of all Left-Right groups: y not below the gripper's."""
+    return Box((-math.inf, place.gripper[1], -math.inf), (math.inf, math.inf, math.inf))
+
+
+def disc(place: Place) -> Box:
+    """The seen part of the Near-Far groups of Reach and Push."""
+    return Box((-math.inf,) * 3, (math.inf,) * 3, place.gripper[:2], farthest=0.15)
+
+
+def group(name: str, label: str, place: Place, settings: Settings, tasks: tuple[Task, ...], iid: Region) -> TaskGroup:
+    family = name.split("-")[0]
+    spec = REACH_SPEC if place is REACH else OBJECT_SPEC
+    return TaskGroup(name, label, family, settings, spec, tasks, iid, PHYSICS)
+
+
+def pairs(starts: dict[str, Region], goals: dict[str, Region]) -> tuple[Task, ...]:
+    """Every start with every goal; the first of each is what the data shows."""
+    names = itertools.product(starts, goals)
+    first = (next(iter(starts)), next(iter(goals)))
+    return tuple(Task(f"{s}2{g}", "iid" if (s, g) == first else "ood", starts[s], goals[g]) for s, g in names)
+
+
+def singles(start: Region, goals: dict[str, Region]) -> tuple[Task, ...]:
+    """One start region, several goal regions, the first of which the data shows."""
+    return tuple(Task(name, "iid" if place == 0 else "ood", start, goal) for place, (name, goal) in enumerate(goals.items()))
+
+
+def _sides(reach: float) -> dict[str, tuple[float, float]]:
+    return {side: (low * reach, high * reach) for side, (low, high) in SIDES.items()}
+
+
+_AROUND = (-0.15, 0.15)
+_REACH_Z = (REACH.gripper[2] - 0.15, REACH.gripper[2] + 0.15)
+_PUSH_Z = (PUSH.table, PUSH.table)
+_PICK_Z = (PICK.table, PICK.table + 0.45)
+_SLIDE_Z = (SLIDE.table, SLIDE.table)
+_SLIDE_NEAR, _SLIDE_FAR = (0.1, 0.4), (0.4, 0.6)  # in front of the gripper
+
+GROUPS = (
+    group(
+        "reach-left-right",
+        "Reach Left-Right",
+        REACH,
+        dataclasses.replace(REACH_SETTINGS, w=1.5, w_tau=2.5, tau=0.3),
+        singles(NOTHING, {side: REACH.box(_AROUND, y, _REACH_Z) for side, y in _sides(0.15).items()}),
+        half(REACH),
+    ),
+    group(
+        "reach-near-far",
+        "Reach Near-Far",
+        REACH,
+        dataclasses.replace(REACH_SETTINGS, w=2.0, w_tau=1.5, tau=0.1),
+        singles(
+            NOTHING,
+            {
+                "Near": REACH.box(_AROUND, _AROUND, _REACH_Z, farthest=0.15),
+                "Far": REACH.box((-0.3, 0.3), (-0.3, 0.3), _REACH_Z, nearest=0.15, farthest=0.3),
+            },
+        ),
+        disc(REACH),
+    ),
+    group(
+        "push-left-right",
+        "Push Left-Right",
+        PUSH,
+        Settings(w=2.5, w_tau=1.5, tau=0.1),
+        pairs(
+            {side: PUSH.object_beside(0.15, side) for side in SIDES},
+            {side: PUSH.box(_AROUND, y, _PUSH_Z) for side, y in _sides(0.15).items()},
+        ),
+        half(PUSH),
+    ),
+    group(
+        "push-near-far",
+        "Push Near-Far",
+        PUSH,
+        Settings(w=1.5, w_tau=2.5, tau=0.1),
+        pairs(
+            {"Near": PUSH.object_near(0.15, 0.1, 0.15), "Far": PUSH.object_near(0.3, 0.15, 0.3)},
+            {
+                "Near": PUSH.box(_AROUND, _AROUND, _PUSH_Z, farthest=0.15),
+                "Far": PUSH.box((-0.3, 0.3), (-0.3, 0.3), _PUSH_Z, nearest=0.15, farthest=0.3),
+            },
+        ),
+        disc(PUSH),
+    ),
+    group(
+        "pick-left-right",
+        "Pick Left-Right",
+        PICK,
+        Settings(w=1.0, w_tau=2.5, tau=0.3),
+        pairs(
+            {side: PICK.object_beside(0.15, side) for side in SIDES},
+            {side: PICK.box(_AROUND, y, _PICK_Z) for side, y in _sides(0.15).items()},
+        ),
+        half(PICK),
+    ),
+    group(
+        "pick-low-high",
+        "Pick Low-High",
+        PICK,
+        Settings(w=2.0, w_tau=1.5, tau=0.3),
+        singles(
+            PICK.object_near(0.15, 0.1),
+            {"Low": PICK.box(_AROUND, _AROUND, (PICK.table, 0.6)), "High": PICK.box(_AROUND, _AROUND, (0.6, 0.9))},
+        ),
+        Box((-math.inf,) * 3, (math.inf, math.inf, 0.6)),
+    ),
+    group(
+        "slide-left-right",
+        "Slide Left-Right",
+        SLIDE,
+        Settings(w=1.5, w_tau=2.5, tau=0.1, alpha_max=0.0, relabel=0.2),
+        pairs(
+            {side: SLIDE.object_beside(0.1, side) for side in SIDES},
+            {side: SLIDE.box(_SLIDE_NEAR, y, _SLIDE_Z) for side, y in _sides(0.2).items()},
+        ),
+        half(SLIDE),
+    ),
+    group(
+        "slide-near-far",
+        "Slide Near-Far",
+        SLIDE,
+        Settings(w=2.0, w_tau=1.5, tau=0.3, relabel=0.5),
+        singles(
+            SLIDE.object_near(0.1, 0.1),
+            {
+                "Near": SLIDE.box(_SLIDE_NEAR, (-0.2, 0.2), _SLIDE_Z),
+                "Far": SLIDE.box(_SLIDE_FAR, (-0.2, 0.2), _SLIDE_Z),
+            },
+        ),
+        Box((-math.inf,) * 3, (1.4, math.inf, math.inf)),
+    ),
+)
