@@ -24,13 +24,7 @@ from goatrl.sim.mujoco import Simulator
 
 STEPS = 49
 APPROACH = 15
-GROUPS = {
-    "reach": "reach-left-right",
-    "push": "push-left-right",
-    "pick": "pick-left-right",
-    "slide": "slide-left-right",
-    "hand": "hand-near-far",
-}
+GROUPS = {group.family: group.name for group in tasks.groups().values() if group.family != "point"}  # one of each family
 
 
 def actions_with_contact(family: str, starts: np.ndarray, seed: int = 0) -> np.ndarray:
@@ -149,10 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # Gymnasium's advice about environments
     for family in chosen.families:
-        print(
-            json.dumps({family: measure(family, chosen.robots, chosen.threads, chosen.workers, chosen.repeats)}, indent=2),
-            flush=True,
-        )
+        report = measure(family, chosen.robots, chosen.threads, chosen.workers, chosen.repeats)
+        print(json.dumps({family: report}, indent=2), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
@@ -44,10 +43,10 @@ def test_every_room_is_in_the_order() -> None:
 
 
 def test_learning_knows_no_task() -> None:
-    words = {name.split("-")[0] for name in tasks.groups()} | {"fetch", "shadow", "imbalanced"}
+    words = {*tasks.groups(), "pointreach", "fetch", "handreach", "shadow", "mujoco"}
     for path in [*(SOURCE / "learn").rglob("*.py"), SOURCE / "train.py"]:
         text = path.read_text().lower()
-        assert not [word for word in words if re.search(rf"\b{word}\b", text)], f"{path} names a task"
+        assert not [word for word in words if word in text], f"{path} names a task"
 
 
 def test_no_pickle_is_loaded_outside_the_array_reader() -> None:

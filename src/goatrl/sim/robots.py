@@ -94,7 +94,7 @@ def make_environment(family: str) -> Any:
                 restore_dynamics(self.model)
             self.data = mujoco.MjData(self.model)
             self._model_names = self._utils.MujocoModelNames(self.model)
-            self._env_setup(initial_qpos=self.initial_qpos)
+            self._env_setup(initial_qpos=self.initial_qpos)  # type: ignore[has-type]
             self.initial_time = self.data.time
             self.initial_qpos = np.copy(self.data.qpos)
             self.initial_qvel = np.copy(self.data.qvel)

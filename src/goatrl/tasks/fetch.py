@@ -1,7 +1,7 @@
 """Reach, Push, Pick and Slide with the Fetch arm: eight groups, 24 tasks.
 
-Positions are in metres, in the world frame. Seen from the robot, "right" is y above the gripper's initial position, "left" below it;
-near and far are distances from it in the plane of the table. An object's start is its (x, y); Reach always starts in the same pose.
+Positions are in metres, in the world frame. "Right" is y above the gripper's initial position, "left" below it; near and far are
+distances from it in the plane of the table. An object's start is its (x, y); Reach always starts in the same pose.
 """
 
 from __future__ import annotations

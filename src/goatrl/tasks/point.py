@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from goatrl.tasks.regions import Points, everywhere
-from goatrl.tasks.types import Task, TaskGroup
+from goatrl.tasks.types import Split, Task, TaskGroup
 from goatrl.types import Settings, Spec
 
 HORIZON = 49
@@ -27,7 +27,7 @@ def half_circle(radius: float, lower: bool = False) -> np.ndarray:
 def circle_task(radius: float) -> Task:
     """The 20 fixed evaluation goals of a radius. The data reaches the upper half of R10 only."""
     goals = np.concatenate([half_circle(radius), half_circle(radius, lower=True)])
-    split = "mixed" if radius <= DATA_RADIUS else "ood"
+    split: Split = "mixed" if radius <= DATA_RADIUS else "ood"
     return Task(f"R{radius:g}", split, Points(np.zeros((1, 2))), Points(goals), episodes=len(goals), bound=radius + MARGIN)
 
 

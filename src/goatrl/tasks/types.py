@@ -12,6 +12,7 @@ import numpy as np
 from goatrl.tasks.regions import Region
 from goatrl.types import GoatError, Settings, Spec, unknown
 
+Split = Literal["iid", "ood", "mixed"]
 EVALUATION_SEED = 0
 
 
@@ -20,7 +21,7 @@ class Task:
     """Goals to reach from given starts. `split` says where they lie with respect to the group's dataset."""
 
     name: str
-    split: Literal["iid", "ood", "mixed"]
+    split: Split
     start: Region
     goal: Region
     episodes: int = 200  # how many an agent is judged by
@@ -59,7 +60,7 @@ class TaskGroup:
 
     def kept(self, achieved: np.ndarray) -> np.ndarray:
         """The IID filter: which of N episodes of achieved goals (N, T+1, goal_dim) stay in the seen region throughout."""
-        return self.iid.contains(achieved).all(axis=-1)
+        return np.asarray(self.iid.contains(achieved).all(axis=-1))
 
     def evaluation_checksum(self) -> str:
         """SHA-256 over all that agents are judged by: another start, goal, threshold, horizon or physics is another evaluation."""
