@@ -2,7 +2,8 @@
 
 Every figure times the same robots with the same actions: towards the object first, then at random, so that contacts occur.
 
-    python benchmarks/simulator_speed.py [--families push slide] [--robots 64] [--threads 2] [--workers 2]
+    python benchmarks/simulator_speed.py [--families push slide] [--robots 128] [--threads 2] [--workers 2]
+    python benchmarks/simulator_speed.py --families --evaluate push-left-right
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from goatrl import tasks
+from goatrl import algorithms, tasks
+from goatrl.evaluate import evaluate
+from goatrl.learn import normalize
 from goatrl.sim import robots
 from goatrl.sim.mujoco import Simulator
+from goatrl.train import init
 
 STEPS = 49
 APPROACH = 15
@@ -133,15 +137,30 @@ def measure(family: str, count: int, threads: Sequence[int], workers: int, repea
     return {f"{name}, steps/s": round(value, 1) for name, value in rate.items()} | {n: round(v, 3) for n, v in ratios.items()}
 
 
+def evaluation(group_name: str, seeds: int) -> dict[str, float]:
+    """Seconds to judge one agent with some seeds on all tasks of a group; before its first update."""
+    group = tasks.get(group_name)
+    members = [(algorithms.get("goat").build(group.settings), seed) for seed in range(seeds)]
+    state = init(members, group.spec, normalize.identity(group.spec))
+    begun = time.perf_counter()
+    episodes = evaluate(members, state, group)
+    seconds = time.perf_counter() - begun
+    steps = episodes.num_rows * group.spec.horizon
+    return {"episodes": episodes.num_rows, "seconds": round(seconds, 1), "steps/s": round(steps / seconds, 1)}
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--families", nargs="+", default=list(GROUPS), choices=list(GROUPS))
-    parser.add_argument("--robots", type=int, default=64)
+    parser.add_argument("--families", nargs="*", default=list(GROUPS), choices=list(GROUPS))
+    parser.add_argument("--robots", type=int, default=128)
     parser.add_argument("--threads", type=int, nargs="+", default=[len(os.sched_getaffinity(0))])
     parser.add_argument("--workers", type=int, default=2, help="of AsyncVectorEnv; 0 leaves both Gymnasium loops out")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--evaluate", metavar="GROUP", help="also time the judging of one agent on a group's tasks")
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # Gymnasium's advice about environments
+    if chosen.evaluate:
+        print(json.dumps({f"judging 5 seeds on {chosen.evaluate}": evaluation(chosen.evaluate, seeds=5)}, indent=2), flush=True)
     for family in chosen.families:
         report = measure(family, chosen.robots, chosen.threads, chosen.workers, chosen.repeats)
         print(json.dumps({family: report}, indent=2), flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import platform
+from importlib import metadata
 from pathlib import Path
 
 import jax
@@ -55,6 +56,7 @@ def versions() -> dict[str, str]:
     return {
         "goatrl": goatrl.__version__,
         "jax": jax.__version__,
+        "mujoco": metadata.version("mujoco"),
         "python": platform.python_version(),
         "device": jax.devices()[0].device_kind,
     }

@@ -15,9 +15,10 @@ def table(name: str) -> tuple[dict[str, str], ...]:
 
 
 @cache
-def pointreach(name: str, metric: str) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """(dataset, goals, algorithm) → (mean, standard deviation)."""
-    return {
-        (row["dataset"], row["goals"], row["algorithm"]): (float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]))
-        for row in table(name)
-    }
+def results(name: str, metric: str) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """(dataset, task, algorithm) → (mean, standard deviation), as printed: robots' success in percent, PointReach's as a share."""
+    found = {}
+    for row in table(name):
+        dataset, task = (row["dataset"], row["goals"]) if "dataset" in row else (row["task_group"], row["task"])
+        found[dataset, task, row["algorithm"]] = float(row[f"{metric}_mean"]), float(row[f"{metric}_std"])
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -140,10 +141,15 @@ def _fill(suite: Suite, cells: Sequence[Planned], folder: Path, on_progress: OnP
         mine = slice(position, position + len(cell.missing))
         position = mine.stop
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
-        episodes = evaluate(members[mine], state, cell.group)
+        judged = partial(_on_judged, on_progress, f"judging {_title([cell])}")
+        episodes = evaluate(members[mine], state, cell.group, on_progress=judged)
         training = Training(cell.missing, versions(), len(members), seconds)
         fresh = Cell(suite.name, cell.label, cell.config, (training,), episodes)
         records.write(folder, fresh if cell.recorded is None else cell.recorded.grown(training, episodes))
+
+
+def _on_judged(on_progress: OnProgress, title: str, done: int, total: int) -> None:
+    on_progress(title, done, total, {})
 
 
 def suite_cells(suite: Suite, folder: Path) -> list[Cell]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from goatrl.tasks import fetch, hand
 from goatrl.types import unknown
 
 
@@ -25,6 +26,7 @@ class Suite:
     columns: tuple[Column, ...]
     paper: Mapping[str, str]  # metric → table of the paper, where there is one
     statements: bool = False  # whether the paper's didactic conclusions are checked on it
+    percent: bool = False  # whether success is shown in percent, as the paper does for robots
 
 
 POINTREACH_COLUMNS = (
@@ -37,7 +39,29 @@ POINTREACH_COLUMNS = (
 )
 POINTREACH_GROUPS = ("pointreach-expert-10", "pointreach-non-expert-10", "pointreach-non-expert-50")
 
+PAPER_COLUMNS = (
+    Column("GOAT(tau)", "goat_tau"),
+    Column("GOAT", "goat"),
+    Column("WGCSL", "wgcsl"),
+    Column("GCSL", "gcsl"),
+    Column("BC", "bc"),
+    Column("GoFAR", "gofar"),
+    Column("DDPG+HER", "ddpg_her"),
+    Column("CQL+HER", "cql_her"),
+    Column("MSG+HER", "msg_her"),
+    Column("MARWIL+HER", "marwil_her"),
+    Column("IQL+HER", "iql_her"),
+)
+
 SUITES = (
+    Suite(
+        "paper",
+        "The paper's main table: nine task groups on the Fetch and Shadow Hand robots, eleven algorithms.",
+        tuple(group.name for group in (*fetch.GROUPS, *hand.GROUPS)),
+        PAPER_COLUMNS,
+        {"success": "benchmark_success", "return": "benchmark_return"},
+        percent=True,
+    ),
     Suite(
         "pointreach",
         "The paper's 2-D didactic example: three datasets, six algorithms, goals on two circles.",

@@ -59,7 +59,7 @@ class Bench:
             def show(label: str, step: int, updates: int, metrics: Mapping[str, float]) -> None:
                 if label not in bars:
                     bars[label] = progress.add_task(label, total=updates, losses="compiling")
-                else:
+                if step:
                     progress.update(bars[label], completed=step, losses=losses(metrics))
 
             try:
@@ -80,7 +80,8 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     over = plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds (table.csv has each)"
     for metric, table in by_metric.items():
         console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over {over}\n")
-        console.print(tables.terminal(table, decimals=2 if metric == "success" else 1))
+        for part in tables.columns_at_a_time(table, 6):
+            console.print(tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2))
         write_text(folder / f"{metric}.md", tables.markdown(table))
     write_text(folder / "table.csv", tables.comma_separated(by_metric))
     other = sorted({cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates})
@@ -94,9 +95,9 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
         )
         for entry in close.far:
             theirs = entry.paper or (0.0, 0.0)
-            console.print(
-                f"  {entry.dataset}, {entry.task}, {entry.column}: {entry.mean:.2f}, paper {theirs[0]:.2f} ± {theirs[1]:.2f}"
-            )
+            places = entry.decimals
+            numbers = f"{entry.mean:.{places}f}, paper {theirs[0]:.{places}f} ± {theirs[1]:.{places}f}"
+            console.print(f"  {entry.dataset}, {entry.task}, {entry.column}: {numbers}")
     if suite.statements:
         print_verdicts(statements.check({(cell.config.group, cell.label): cell for cell in cells}))
     made = sorted({" ".join((t.versions["device"], "jax", t.versions["jax"])) for cell in cells for t in cell.trainings})

@@ -91,6 +91,7 @@ class Evaluate:
     Examples:
       goat evaluate runs/goat
       goat evaluate runs/goat --tasks R20
+      goat evaluate runs/reach --group reach-left-right
     """
 
     folder: Positional[Path]
@@ -112,7 +113,16 @@ class Evaluate:
         step = run.step()
         if step < config.updates:
             console.print(f"this run stopped at update {step} of {config.updates}; `goat train` would go on")
-        table = evaluate(members, state, group, [group.task(task) for task in self.tasks] or None)
+        with progress_bar() as progress:
+            bar = progress.add_task(f"judging {plural(len(members), 'seed')}", total=None, losses="")
+            table = evaluate(
+                members,
+                state,
+                group,
+                [group.task(task) for task in self.tasks] or None,
+                on_progress=lambda done, total: progress.update(bar, completed=done, total=total),
+            )
+            progress.update(bar, visible=group.family != "point")  # which takes no time to show
         run.write_episodes(table, group, step)
         shown = Table(title=f"{algorithms.get(config.algorithm).label} on {group.label}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):

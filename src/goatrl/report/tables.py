@@ -29,23 +29,27 @@ class Entry:
     std: float
     seeds: int
     paper: tuple[float, float] | None
+    decimals: int = 2  # as many as the paper prints
 
     @property
     def far(self) -> bool:
-        """More than two of the paper's standard deviations away from it (beyond the rounding of its two decimals)."""
-        return self.paper is not None and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.005
+        """More than two of the paper's standard deviations away from it (beyond the rounding of its numbers)."""
+        return self.paper is not None and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.5 * 10**-self.decimals
 
 
 def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
     """All numbers of one metric."""
-    published = paper.pointreach(suite.paper[metric], metric) if metric in suite.paper else {}
+    published = paper.results(suite.paper[metric], metric) if metric in suite.paper else {}
+    scale = 100.0 if suite.percent and metric == "success" else 1.0
+    decimals = 1 if suite.percent else 2
     found = []
     for cell in cells:
         group = tasks.get(cell.config.group)
         for task in group.tasks:
-            values = cell.per_seed(metric, task.name)
+            values = scale * cell.per_seed(metric, task.name)
             beside = published.get((group.label, task.name, cell.label))
-            found.append(Entry(group.label, task.name, cell.label, float(values.mean()), float(values.std()), len(values), beside))
+            mean, std = float(values.mean()), float(values.std())
+            found.append(Entry(group.label, task.name, cell.label, mean, std, len(values), beside, decimals))
     return found
 
 
@@ -76,8 +80,15 @@ def _grid(table: Sequence[Entry]) -> tuple[list[str], list[tuple[str, str]], dic
     return columns, rows, {(entry.dataset, entry.task, entry.column): entry for entry in table}
 
 
-def _number(mean: float, std: float) -> str:
-    return f"{mean:.2f} ± {std:.2f}"
+def _number(mean: float, std: float, decimals: int) -> str:
+    return f"{mean:.{decimals}f} ± {std:.{decimals}f}"
+
+
+def columns_at_a_time(table: Sequence[Entry], most: int) -> list[list[Entry]]:
+    """The table in parts that are narrow enough for a terminal."""
+    columns = list(dict.fromkeys(entry.column for entry in table))
+    parts = [columns[first : first + most] for first in range(0, len(columns), most)]
+    return [[entry for entry in table if entry.column in part] for part in parts]
 
 
 def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
@@ -107,9 +118,9 @@ def markdown(table: Sequence[Entry]) -> str:
         texts = []
         for column in columns:
             entry = at.get((dataset, task, column))
-            text = "" if entry is None else _number(entry.mean, entry.std)
+            text = "" if entry is None else _number(entry.mean, entry.std, entry.decimals)
             if entry is not None and entry.paper is not None:
-                text += f" ({_number(*entry.paper)})"
+                text += f" ({_number(*entry.paper, entry.decimals)})"
             texts.append(text)
         lines.append(f"| {dataset} | {task} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
