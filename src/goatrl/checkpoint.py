@@ -13,15 +13,15 @@ import safetensors
 from safetensors.numpy import save as to_bytes
 
 from goatrl.files import write_atomically
-from goatrl.types import GoatError, TrainState
+from goatrl.types import GoatError
 
 
-def _named_leaves(state: TrainState) -> dict[str, Any]:
+def _named_leaves(state: Any) -> dict[str, Any]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(state)
     return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
 
 
-def save(path: Path, state: TrainState, about: dict[str, Any]) -> None:
+def save(path: Path, state: Any, about: dict[str, Any]) -> None:
     arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state).items()}
     content = to_bytes(arrays, metadata={"goatrl": json.dumps(about)})
     write_atomically(path, lambda file: file.write(content))
@@ -37,7 +37,7 @@ def describe(path: Path) -> dict[str, Any]:
     return about
 
 
-def restore(path: Path, like: Any) -> TrainState:
+def restore(path: Path, like: Any) -> Any:
     """The state in `path`; `like` has the structure, shapes and types that it must have."""
     wanted = _named_leaves(like)
     with _open(path) as file:
@@ -51,7 +51,9 @@ def restore(path: Path, like: Any) -> TrainState:
                 )
         if found != set(wanted):
             raise GoatError(f"{path} does not fit: it holds {sorted(found - set(wanted))[0]}, which this algorithm does not have")
-        arrays = [jnp.asarray(file.get_tensor(name)) for name in wanted]
+        tensors = {name: file.get_tensor(name) for name in wanted}
+    # What lives on the host stays there, with its own precision.
+    arrays = [tensors[name] if isinstance(leaf, np.ndarray) else jnp.asarray(tensors[name]) for name, leaf in wanted.items()]
     return jax.tree.unflatten(jax.tree.structure(like), arrays)
 
 

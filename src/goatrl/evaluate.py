@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,8 +16,8 @@ import pyarrow as pa
 from goatrl.learn.networks import policy_action
 from goatrl.learn.parameters import stack
 from goatrl.sim import point
-from goatrl.tasks import Task, TaskGroup
-from goatrl.train import Members
+from goatrl.tasks import Task, TaskGroup, draw_mix
+from goatrl.train import Members, act
 from goatrl.types import GoatError, TrainState
 
 SCHEMA = pa.schema(
@@ -51,8 +52,7 @@ def trajectories(
             for task, draw in zip(tasks, drawn, strict=True)
         ]
     starts, goals = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-    act = partial(_act, algorithms, state)
-    achieved = _robot_rollouts(act, len(members), group, starts, goals, on_progress or (lambda done, total: None))
+    achieved = _robot_rollouts(partial(act, algorithms, state), len(members), group, starts, goals, on_progress)
     return np.split(achieved, np.cumsum([task.episodes for task in tasks])[:-1], axis=1)
 
 
@@ -66,23 +66,13 @@ def _point_rollouts(
     return jax.vmap(member)(algorithms, state)
 
 
-@jax.jit
-def _act(algorithms: Any, state: TrainState, observations: jax.Array, goals: jax.Array) -> jax.Array:
-    """Actions of every member in its own episodes, all after the same goals: (members, episodes, ·), (episodes, ·)."""
-
-    def member(algorithm: Any, state: TrainState, observations: jax.Array) -> jax.Array:
-        return algorithm.act(state, observations, goals)
-
-    return jax.vmap(member)(algorithms, state, observations)
-
-
 def _robot_rollouts(
-    act: Callable[[jax.Array, jax.Array], jax.Array],
+    choose: Callable[[jax.Array, jax.Array], jax.Array],
     members: int,
     group: TaskGroup,
     starts: np.ndarray,
     goals: np.ndarray,
-    on_progress: OnProgress,
+    on_progress: OnProgress | None = None,
 ) -> np.ndarray:
     """All episodes of all members side by side, in as few batches as memory allows."""
     from goatrl.sim.mujoco import Simulator  # it takes a second to load, which PointReach need not pay
@@ -90,21 +80,32 @@ def _robot_rollouts(
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     most = max(1, int(available / 2 / EPISODE_BYTES / members))
     batches = np.array_split(np.arange(len(goals)), -(-len(goals) // most))
+    total, done = len(batches) * group.spec.horizon, itertools.count(1)
     parts = []
-    for number, batch in enumerate(batches):
-        simulator = Simulator(group.family, members * len(batch))
-        aims = jnp.float32(goals[batch])
-        observations, achieved = simulator.reset(np.tile(starts[batch], (members, 1)))
-        steps = [achieved]
-        for step in range(group.spec.horizon):
-            seen = jnp.float32(observations).reshape(members, len(batch), -1)
-            actions = np.asarray(act(seen, aims)).reshape(simulator.count, -1)
-            observations, achieved = simulator.step(actions)
-            steps.append(achieved)
-            on_progress(number * group.spec.horizon + step + 1, len(batches) * group.spec.horizon)
-        simulator.close()
-        parts.append(np.float32(np.stack(steps, axis=1)).reshape(members, len(batch), group.spec.horizon + 1, -1))
+    for batch in batches:
+        aims = jnp.float32(np.tile(goals[batch], (members, 1, 1)))
+
+        def step(observations: np.ndarray, aims: jax.Array = aims) -> np.ndarray:
+            actions = choose(jnp.float32(observations).reshape(*aims.shape[:2], -1), aims)
+            if on_progress is not None:
+                on_progress(next(done), total)
+            return np.asarray(actions).reshape(len(observations), -1)
+
+        with Simulator(group.family, members * len(batch)) as simulator:
+            taken = simulator.rollout(np.tile(starts[batch], (members, 1)), step, group.spec.horizon)
+        parts.append(np.float32(taken.achieved).reshape(members, len(batch), group.spec.horizon + 1, -1))
     return np.concatenate(parts, axis=1)
+
+
+def success_rate(
+    members: Members, state: TrainState, group: TaskGroup, tasks: Sequence[Task], seed: Sequence[int], episodes: int
+) -> np.ndarray:
+    """Each robot agent's share of episodes, drawn by `seed` from a mix of tasks, that end at their goal: (members,)."""
+    algorithms = stack([algorithm for algorithm, _ in members])
+    starts, goals = draw_mix(tasks, seed, episodes)
+    achieved = _robot_rollouts(partial(act, algorithms, state), len(members), group, starts, goals)
+    distance = np.linalg.norm(achieved[:, :, -1] - goals[None], axis=-1)
+    return (distance <= group.spec.goal_threshold).mean(axis=1)
 
 
 def evaluate(

@@ -99,16 +99,31 @@ def check_schedule(updates: int, interval: int, every: int) -> None:
 
 
 # The incoming state is not donated: if a chunk diverges, the state before it is still there to be saved.
-@partial(jax.jit, static_argnums=(4, 5, 6))
+@partial(jax.jit, static_argnums=(4, 5, 6, 8))
 def run_chunk(
-    algorithms: Any, state: TrainState, keys: jax.Array, episodes: Episodes, periods: int, batch_size: int, threshold: float
+    algorithms: Any,
+    state: TrainState,
+    keys: jax.Array,
+    episodes: Episodes,
+    periods: int,
+    batch_size: int,
+    threshold: float,
+    count: jax.Array | None = None,
+    reward_offset: float = 0.0,
 ) -> tuple[TrainState, dict[str, jax.Array]]:
-    """`periods` target periods of updates for every member; metrics have shape (members, updates)."""
+    """`periods` target periods of updates for every member; metrics have shape (members, updates).
 
-    def member(algorithm: Algorithm, state: TrainState, key: jax.Array) -> tuple[TrainState, dict[str, jax.Array]]:
+    All members share one dataset, or, where `count` says how full they are, each has its own buffer. `reward_offset` is added to
+    the rewards 0 and 1.
+    """
+
+    def member(
+        algorithm: Algorithm, state: TrainState, key: jax.Array, episodes: Episodes
+    ) -> tuple[TrainState, dict[str, jax.Array]]:
         def update(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
             sample_key, update_key = jax.random.split(jax.random.fold_in(key, state.step))
-            batch = relabel.sample(sample_key, episodes, batch_size, algorithm.relabel, threshold)
+            batch = relabel.sample(sample_key, episodes, batch_size, algorithm.relabel, threshold, count)
+            batch = dataclasses.replace(batch, reward=batch.reward + reward_offset)
             return algorithm.update(state, batch, update_key)
 
         def period(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
@@ -118,7 +133,13 @@ def run_chunk(
         state, metrics = jax.lax.scan(period, state, length=periods)
         return state, jax.tree.map(jnp.ravel, metrics)
 
-    return jax.vmap(member)(algorithms, state, keys)
+    return jax.vmap(member, in_axes=(0, 0, 0, None if count is None else 0))(algorithms, state, keys, episodes)
+
+
+@jax.jit
+def act(algorithms: Any, state: TrainState, observations: jax.Array, goals: jax.Array) -> jax.Array:
+    """Actions of every member in its own episodes: (members, episodes, ·), (members, episodes, ·)."""
+    return jax.vmap(lambda algorithm, *rest: algorithm.act(*rest))(algorithms, state, observations, goals)
 
 
 def seed_keys(members: Members, stream: int) -> jax.Array:

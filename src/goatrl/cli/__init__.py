@@ -13,14 +13,20 @@ import goatrl
 from goatrl.cli.bench import Bench
 from goatrl.cli.console import command
 from goatrl.cli.data import Data
+from goatrl.cli.expert import Expert
 from goatrl.cli.figure import Figures
 from goatrl.cli.listing import List
 from goatrl.cli.training import Evaluate, Train
+from goatrl.cli.view import View
 from goatrl.types import GoatError, unknown
 
 
 class DataCommands:
     """Make, import and look at datasets (goat data --help)."""
+
+
+class ExpertCommands:
+    """Train the experts that collect the robots' datasets (goat expert --help)."""
 
 
 class FigureCommands:
@@ -34,8 +40,10 @@ Command = (
     | Annotated[Evaluate, command("evaluate", Evaluate)]
     | Annotated[Bench, command("bench", Bench)]
     | Annotated[FigureCommands, command("figure", FigureCommands)]
+    | Annotated[View, command("view", View)]
+    | Annotated[ExpertCommands, command("expert", ExpertCommands)]
 )
-NESTED: dict[str, Any] = {"data": Data, "figure": Figures}
+NESTED: dict[str, Any] = {"data": Data, "expert": Expert, "figure": Figures}
 ABOUT = "Offline goal-conditioned reinforcement learning that generalises to goals its data never showed."
 
 

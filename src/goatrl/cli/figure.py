@@ -110,8 +110,32 @@ class FigureDensity:
         console.print(f"wrote {self.out}")
 
 
+@dataclasses.dataclass(frozen=True)
+class FigureRegions:
+    """Draw where the starts and goals of the robot tasks lie, and which part of it the data has seen.
+
+    Example:
+      goat figure regions --out regions.png
+      goat figure regions --groups push-near-far slide-near-far --out regions.svg
+    """
+
+    out: Path
+    """The picture (.png, .svg, .pdf)."""
+    groups: tuple[str, ...] = ()
+    """Task groups; all nine of the robots if none is named."""
+
+    def run(self) -> None:
+        chosen = [tasks.get(name) for name in self.groups] or [g for g in tasks.groups().values() if g.family != "point"]
+        flat = [group.name for group in chosen if group.family == "point"]
+        if flat:
+            raise GoatError(f"{flat[0]} has no regions to draw, its goals are 20 points; name groups of robots (`goat list`)")
+        figures.save(figures.regions(chosen), self.out)
+        console.print(f"wrote {self.out}")
+
+
 Figures = (
     Annotated[FigureTrajectories, command("trajectories", FigureTrajectories)]
     | Annotated[FigureBars, command("bars", FigureBars)]
     | Annotated[FigureDensity, command("density", FigureDensity)]
+    | Annotated[FigureRegions, command("regions", FigureRegions)]
 )

@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 
+from goatrl.data.collect import explore
 from goatrl.tasks import point
 from goatrl.types import Episodes, make_episodes, unknown
 
@@ -66,6 +67,4 @@ def behaviour(position: np.ndarray, goals: np.ndarray, generator: np.random.Gene
     squared = (towards**2).sum(axis=-1, keepdims=True)
     speed = TOP_SPEED * squared / (squared + SLOWING)
     direction = towards / np.sqrt(np.maximum(squared, 1e-12))
-    noisy = np.clip(speed * direction + generator.normal(0.0, NOISE, towards.shape), -1.0, 1.0)
-    random = generator.uniform(-1.0, 1.0, towards.shape)
-    return np.where(generator.uniform(size=(len(goals), 1)) < RANDOM_ACTION, random, noisy)
+    return explore(speed * direction, generator, NOISE, RANDOM_ACTION)

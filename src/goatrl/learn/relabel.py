@@ -15,11 +15,14 @@ def reached(achieved: jax.Array, goal: jax.Array, threshold: float) -> jax.Array
     return (jnp.sqrt(jnp.sum((achieved - goal) ** 2, axis=-1)) <= threshold).astype(jnp.float32)
 
 
-def sample(key: jax.Array, episodes: Episodes, size: int, relabel: Any, threshold: float) -> Batch:
-    """Transitions drawn uniformly; with probability `relabel`, g' = φ(s_i) for i uniform in t+1 … T of the same episode."""
+def sample(key: jax.Array, episodes: Episodes, size: int, relabel: Any, threshold: float, count: jax.Array | None = None) -> Batch:
+    """Transitions drawn uniformly; with probability `relabel`, g' = φ(s_i) for i uniform in t+1 … T of the same episode.
+
+    In a buffer that is still being filled, only the first `count` episodes are there to be drawn.
+    """
     which, when, ahead, whether = jax.random.split(key, 4)
     horizon = episodes.horizon
-    episode = jax.random.randint(which, (size,), 0, episodes.count)
+    episode = jax.random.randint(which, (size,), 0, episodes.count if count is None else count)
     step = jax.random.randint(when, (size,), 0, horizon)
     later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
     relabelled = jax.random.uniform(whether, (size,)) < relabel

@@ -8,6 +8,7 @@ an observation is made of, and the arithmetic runs once for all robots.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -170,6 +171,15 @@ class Hand:
         return np.concatenate([memory.named(rows, "joints"), memory.named(rows, "speeds"), tips], axis=1), tips
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Rollout:
+    """What some robots did, laid out as in `goatrl.types`: (robots, steps + 1, ·), (robots, steps + 1, ·), (robots, steps, ·)."""
+
+    observations: np.ndarray
+    achieved: np.ndarray
+    actions: np.ndarray
+
+
 class Simulator:
     """A batch of one robot. Every trajectory is the same whatever the number of threads and of companions."""
 
@@ -204,9 +214,27 @@ class Simulator:
         self._for_each(self._advance, range(self.count))
         return self._observe(range(self.count))
 
+    def rollout(self, starts: np.ndarray, act: Callable[[np.ndarray], np.ndarray], steps: int) -> Rollout:
+        """Reset all robots and let `act` choose their actions from their observations."""
+        seen, reached = self.reset(starts)
+        observations, achieved, actions = [seen], [reached], []
+        for _ in range(steps):
+            action = np.asarray(act(seen))
+            seen, reached = self.step(action)
+            observations.append(seen)
+            achieved.append(reached)
+            actions.append(action)
+        return Rollout(*(np.stack(parts, axis=1) for parts in (observations, achieved, actions)))
+
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
+
+    def __enter__(self) -> Simulator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _advance(self, each: int) -> None:
         model, state = self.robot.model, self.states[each]

@@ -82,7 +82,7 @@ def make_environment(family: str) -> Any:
     if mujoco.__version__ != MUJOCO:
         raise GoatError(f"the tasks need mujoco {MUJOCO}, not {mujoco.__version__}: run `pip install mujoco=={MUJOCO}`")
     module, name = ENVIRONMENTS[family].split(":")
-    kind = getattr(_library(f"envs.{module}"), name)
+    kind = getattr(library(f"envs.{module}"), name)
 
     class Changed(kind):  # type: ignore[misc, valid-type]
         def _initialize_simulation(self) -> None:
@@ -104,10 +104,10 @@ def make_environment(family: str) -> Any:
 
 def euler(rotations: np.ndarray) -> np.ndarray:
     """Euler angles of rotation matrices, in the library's convention: (…, 3, 3) → (…, 3)."""
-    return _library("utils.rotations").mat2euler(rotations)
+    return library("utils.rotations").mat2euler(rotations)
 
 
-def _library(module: str) -> Any:
+def library(module: str) -> Any:
     with contextlib.redirect_stderr(io.StringIO()):  # it prints a notice about other environments
         return import_module(f"gymnasium_robotics.{module}")
 

@@ -10,8 +10,8 @@ import dataclasses
 import itertools
 import math
 
-from goatrl.tasks.regions import NOTHING, Box, Redrawn, Region
-from goatrl.tasks.types import Task, TaskGroup
+from goatrl.tasks.regions import NOTHING, Box, Either, Redrawn, Region
+from goatrl.tasks.types import Collection, Task, TaskGroup
 from goatrl.types import Settings, Spec
 
 PHYSICS = " mujoco 3.3.7, as recorded by the authors"
@@ -67,7 +67,7 @@ def disc(place: Place) -> Box:
 def group(name: str, label: str, place: Place, settings: Settings, tasks: tuple[Task, ...], iid: Region) -> TaskGroup:
     family = name.split("-")[0]
     spec = REACH_SPEC if place is REACH else OBJECT_SPEC
-    return TaskGroup(name, label, family, settings, spec, tasks, iid, PHYSICS)
+    return TaskGroup(name, label, family, settings, spec, tasks, iid, PHYSICS, COLLECTIONS[family])
 
 
 def pairs(starts: dict[str, Region], goals: dict[str, Region]) -> tuple[Task, ...]:
@@ -92,6 +92,21 @@ _PUSH_Z = (PUSH.table, PUSH.table)
 _PICK_Z = (PICK.table, PICK.table + 0.45)
 _SLIDE_Z = (SLIDE.table, SLIDE.table)
 _SLIDE_NEAR, _SLIDE_FAR = (0.1, 0.4), (0.4, 0.6)  # in front of the gripper
+
+_ON_TABLE, _IN_AIR = PICK.box(_AROUND, _AROUND, (PICK.table, PICK.table)), PICK.box(_AROUND, _AROUND, _PICK_Z)
+# The standard tasks of gymnasium-robotics, on which experts are trained and data is collected.
+STANDARD = {
+    "reach": Task("Standard", "mixed", NOTHING, REACH.box(_AROUND, _AROUND, _REACH_Z)),
+    "push": Task("Standard", "mixed", PUSH.object_near(0.15, 0.1), PUSH.box(_AROUND, _AROUND, _PUSH_Z)),
+    "pick": Task("Standard", "mixed", PICK.object_near(0.15, 0.1), Either(_ON_TABLE, _IN_AIR)),
+    "slide": Task("Standard", "mixed", SLIDE.object_near(0.1, 0.1), SLIDE.box((0.1, 0.7), (-0.3, 0.3), _SLIDE_Z)),
+}
+COLLECTIONS = {
+    "reach": Collection(STANDARD["reach"], 200),
+    "push": Collection(STANDARD["push"], 5_000),
+    "pick": Collection(STANDARD["pick"], 5_000),
+    "slide": Collection(STANDARD["slide"], 20_000, noise=0.1, random=0.0),  # its expert fails often enough by itself
+}
 
 GROUPS = (
     group(

@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 
 from goatrl.tasks.regions import NOTHING, TOLERANCE, everywhere
-from goatrl.tasks.types import Task, TaskGroup
+from goatrl.tasks.types import Collection, Task, TaskGroup
 from goatrl.types import Settings, Spec
 
 PHYSICS = " mujoco 3.3.7"
@@ -39,11 +39,8 @@ class Meetings:
     at_rest: float = 0.0  # share of goals that are the initial pose
 
     def sample(self, generator: np.random.Generator, count: int) -> np.ndarray:
-        finger = generator.integers(THUMB, size=count)
         shift = generator.uniform(self.nearest, self.farthest, (count, 3)) * generator.choice([-1.0, 1.0], (count, 3))
-        goals = meet(MEETING + shift, finger)
-        goals[generator.uniform(size=count) < self.at_rest] = FINGERTIPS.ravel()
-        return goals
+        return _goals(generator, shift, self.at_rest)
 
     def contains(self, points: np.ndarray) -> np.ndarray:
         """Whether thumb and one finger are bent towards one point of the region, and the other fingers are at rest."""
@@ -58,6 +55,27 @@ class Meetings:
             expected = meet(meeting, np.full(tips.shape[:-2], finger))
             inside |= in_range & (np.abs(expected - points).max(axis=-1) <= TOLERANCE)
         return inside
+
+
+@dataclasses.dataclass(frozen=True)
+class NormalMeetings:
+    """The standard environment's goals: a normally distributed shift, unbounded."""
+
+    scale: float = 0.005
+    at_rest: float = 0.1
+
+    def sample(self, generator: np.random.Generator, count: int) -> np.ndarray:
+        return _goals(generator, generator.normal(0.0, self.scale, (count, 3)), self.at_rest)
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        return Meetings(0.0, np.inf, self.at_rest).contains(points)
+
+
+def _goals(generator: np.random.Generator, shift: np.ndarray, at_rest: float) -> np.ndarray:
+    """Goals with a random finger for every shift, a share of them at rest."""
+    goals = meet(MEETING + shift, generator.integers(THUMB, size=len(shift)))
+    goals[generator.uniform(size=len(shift)) < at_rest] = FINGERTIPS.ravel()
+    return goals
 
 
 def meet(meeting: np.ndarray, finger: np.ndarray) -> np.ndarray:
@@ -78,6 +96,8 @@ def _meeting_point(tips: np.ndarray) -> np.ndarray:
     return tips[..., THUMB, :] + APART * moved / np.maximum(length, 1e-12)
 
 
+STANDARD = Task("Standard", "mixed", NOTHING, NormalMeetings())
+
 GROUPS = (
     TaskGroup(
         "hand-near-far",
@@ -91,5 +111,6 @@ GROUPS = (
         ),
         everywhere(15),  # the paper does not divide this dataset
         PHYSICS,
+        Collection(STANDARD, 10_000),
     ),
 )

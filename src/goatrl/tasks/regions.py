@@ -81,6 +81,21 @@ class Redrawn:
         return Box(tuple(low), tuple(high)).contains(points)
 
 
+@dataclasses.dataclass(frozen=True)
+class Either:
+    """One of two regions, with equal chances."""
+
+    first: Region
+    second: Region
+
+    def sample(self, generator: np.random.Generator, count: int) -> np.ndarray:
+        both = self.first.sample(generator, count), self.second.sample(generator, count)
+        return np.where(generator.uniform(size=(count, 1)) < 0.5, *both)
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        return self.first.contains(points) | self.second.contains(points)
+
+
 NOTHING = Box((), ())  # nothing to choose: the robot always starts in the same pose
 
 

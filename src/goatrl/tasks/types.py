@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import zlib
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -27,15 +28,33 @@ class Task:
     episodes: int = 200  # how many an agent is judged by
     bound: float = np.inf  # walls of PointReach
 
-    def draw(self, seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, seed: int | Sequence[int], count: int) -> tuple[np.ndarray, np.ndarray]:
         """Starts and goals of `count` episodes; the seed alone decides them."""
-        of_starts, of_goals = np.random.SeedSequence([seed, zlib.crc32(self.name.encode())]).spawn(2)
+        seeds = [seed] if isinstance(seed, int) else seed
+        of_starts, of_goals = np.random.SeedSequence([*seeds, zlib.crc32(self.name.encode())]).spawn(2)
         starts = self.start.sample(np.random.default_rng(of_starts), count)
         return starts, self.goal.sample(np.random.default_rng(of_goals), count)
 
     def evaluation(self) -> tuple[np.ndarray, np.ndarray]:
         """The starts and goals by which every agent is judged."""
         return self.draw(EVALUATION_SEED, self.episodes)
+
+
+def draw_mix(tasks: Sequence[Task], seed: Sequence[int], episodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and goals of several tasks, one after the other, of each as equally many as the number allows."""
+    shares = [len(part) for part in np.array_split(np.arange(episodes), len(tasks))]
+    starts, goals = zip(*(task.draw(seed, share) for task, share in zip(tasks, shares, strict=True)), strict=True)
+    return np.concatenate(starts), np.concatenate(goals)
+
+
+@dataclasses.dataclass(frozen=True)
+class Collection:
+    """How a dataset is collected: an expert at work, with noise. Episodes that leave the seen region are dropped."""
+
+    task: Task
+    episodes: int  # how many are kept
+    noise: float = 0.2  # standard deviation of what is added to every action
+    random: float = 0.3  # share of actions that are drawn at random instead
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +69,7 @@ class TaskGroup:
     tasks: tuple[Task, ...]
     iid: Region  # where every achieved goal of an episode must lie for the dataset to keep it
     physics: str = ""  # what else decides a trajectory
+    collection: Collection | None = None  # PointReach has recipes of its own
 
     def check_fits(self, spec: Spec, what: str) -> None:
         """Refuse data or agents of other dimensions than the tasks'."""

@@ -1,0 +1,65 @@
+"""goat expert"""
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+from rich.table import Table
+from tyro.conf import Positional, arg
+
+from goatrl import expert_training
+from goatrl.cli.console import command, console, progress_bar
+from goatrl.data import experts
+from goatrl.online_runs import OnlineRun
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpertTrain:
+    """Train the expert of a robot online, as the ones that ship with goatrl were. The same command again resumes exactly.
+
+    Example:
+      goat expert train push --out runs/push-expert
+    """
+
+    robot: Positional[str]
+    """reach, push, pick, slide or hand."""
+    out: Path
+    """The run's folder; the policy and its card are written there at the end."""
+    seed: int = 0
+    """Another seed trains another expert."""
+    rounds: Annotated[int | None, arg(metavar="N")] = None
+    """Number of rounds of 128 episodes, if not the robot's."""
+
+    def run(self) -> None:
+        plan = expert_training.plan(self.robot, self.seed, self.rounds)
+        run = OnlineRun(self.out)
+        run.prepare(plan)
+        if run.rounds():
+            console.print(f"going on from round {run.rounds()} of {plan.rounds}")
+        with progress_bar() as progress:
+            bar = progress.add_task(f"{self.robot} expert", total=plan.rounds, completed=run.rounds(), losses="compiling")
+            latest = ""
+            for report in run.train(plan):
+                latest = latest if report.judged is None else f", without noise {100 * report.judged:.0f} %"
+                progress.update(bar, completed=report.round, losses=f"exploring {100 * report.explored:.0f} %{latest}")
+        card = expert_training.export(run, plan, self.out)
+        console.print(f"success in {card['episodes']} episodes: {100 * card['success']:.1f} % (agent of round {card['round']})")
+        console.print(f"wrote {self.out}/{self.robot}.safetensors and {self.robot}.json")
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpertList:
+    """Show the experts that ship with goatrl."""
+
+    def run(self) -> None:
+        table = Table(title="Experts", title_justify="left")
+        for heading in ("robot", "success without noise", "environment steps", "algorithm", "trained with"):
+            table.add_column(heading)
+        for family in experts.FAMILIES:
+            card = experts.get(family).card
+            success = f"{100 * card['success']:.1f} % of {card['episodes']}"
+            table.add_row(family, success, f"{card['steps']:,}", card["algorithm"], f"jax {card['versions']['jax']}")
+        console.print(table)
+
+
+Expert = Annotated[ExpertTrain, command("train", ExpertTrain)] | Annotated[ExpertList, command("list", ExpertList)]

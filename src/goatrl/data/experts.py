@@ -1,0 +1,64 @@
+"""The experts that ship with the package: policies that collect the robots' datasets.
+
+They act in NumPy, in float64, and round their actions: a dataset comes out the same on every machine, with any number of threads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import load
+
+from goatrl.types import GoatError, unknown
+
+FAMILIES = ("reach", "push", "pick", "slide", "hand")
+CLIP = 10.0
+DECIMALS = 6
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Expert:
+    """A policy network with its input statistics, and the card that says how it came to be."""
+
+    family: str
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+    observation: tuple[np.ndarray, np.ndarray]  # mean, standard deviation
+    goal: tuple[np.ndarray, np.ndarray]
+    card: dict[str, Any]
+
+    def act(self, observations: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        """(N, observation_dim), (N, goal_dim) → (N, action_dim) in [-1, 1]."""
+        parts = [
+            np.clip((x - mean) / std, -CLIP, CLIP) for x, (mean, std) in ((observations, self.observation), (goals, self.goal))
+        ]
+        x = np.concatenate(parts, axis=1)
+        for weight, bias in self.layers[:-1]:
+            x = np.maximum(x @ weight + bias, 0.0)
+        weight, bias = self.layers[-1]
+        return np.round(np.tanh(x @ weight + bias), DECIMALS)
+
+
+@cache
+def get(family: str) -> Expert:
+    """The expert of a robot."""
+    if family not in FAMILIES:
+        raise unknown("expert", family, FAMILIES)
+    folder = resources.files("goatrl") / "experts"
+    try:
+        weights, card = (folder / f"{family}.safetensors").read_bytes(), json.loads((folder / f"{family}.json").read_text())
+    except OSError:
+        raise GoatError(f"the expert of {family} is missing from this installation; install goatrl again") from None
+    return from_bytes(family, weights, card)
+
+
+def from_bytes(family: str, weights: bytes, card: dict[str, Any]) -> Expert:
+    arrays = {name: array.astype(np.float64) for name, array in load(weights).items()}
+    depth = sum(name.endswith("/w") for name in arrays)
+    layers = tuple((arrays[f"policy/{layer}/w"], arrays[f"policy/{layer}/b"]) for layer in range(depth))
+    observation, goal = ((arrays[f"{name}/mean"], arrays[f"{name}/std"]) for name in ("observation", "goal"))
+    return Expert(family, layers, observation, goal, card)

@@ -1,0 +1,95 @@
+"""How the experts were made: online DDPG+HER on the standard tasks, one policy and one critic."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from safetensors.numpy import save
+
+from goatrl import algorithms, checkpoint, tasks
+from goatrl.data.experts import FAMILIES
+from goatrl.evaluate import success_rate
+from goatrl.files import write_atomically
+from goatrl.learn.parameters import hyperparameters, override
+from goatrl.online import Schedule, start
+from goatrl.online_runs import OnlinePlan, OnlineRun
+from goatrl.tasks import TaskGroup
+from goatrl.types import Settings, TrainState, unknown
+
+TEST_EPISODES = 1_000
+TEST_SEED = (2,)  # training draws by (seed, round), judging by (1, round)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    rounds: int
+    updates: int = 200  # per round of 128 episodes
+
+
+RECIPES = {
+    "reach": Recipe(20),
+    "push": Recipe(250),
+    "pick": Recipe(400),
+    "slide": Recipe(300, updates=400),
+    "hand": Recipe(300),
+}
+JUDGE_EVERY = 10
+
+
+def group_of(family: str) -> TaskGroup:
+    """Any group of a robot: they share its dimensions and its standard task."""
+    if family not in FAMILIES:
+        raise unknown("expert", family, FAMILIES)
+    return next(group for group in tasks.groups().values() if group.family == family)
+
+
+def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
+    group, recipe = group_of(family), RECIPES[family]
+    assert group.collection is not None
+    settings = Settings(target_every=10, target_keep=0.95)
+    algorithm = override(algorithms.get("ddpg_her").build(settings), {"learning_rate": 1e-3})
+    schedule = Schedule(updates=recipe.updates, reward_offset=-1.0)
+    rounds = recipe.rounds if rounds is None else rounds
+    about = {
+        "expert": family,
+        "algorithm": "ddpg_her",
+        "hyperparameters": hyperparameters(algorithm),
+        "schedule": dataclasses.asdict(schedule),
+        "seed": seed,
+        "rounds": rounds,
+        "physics": group.physics.strip(),
+    }
+    return OnlinePlan([(algorithm, seed)], group, [group.collection.task], schedule, rounds, JUDGE_EVERY, about)
+
+
+def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
+    """Write the best policy of a finished run and its card; the card."""
+    like = jax.eval_shape(lambda: start(chosen.members, chosen.group.spec, chosen.schedule).train)
+    agents: TrainState = checkpoint.restore(run.best_path, like)
+    success = success_rate(chosen.members, agents, chosen.group, chosen.tasks, TEST_SEED, TEST_EPISODES)
+    family = chosen.group.family
+    best = checkpoint.describe(run.best_path)
+    rows = [line.split(",") for line in run.metrics_path.read_text().splitlines()[1:]]
+    card = {
+        **chosen.about,
+        "round": best["round"],
+        "steps": best["round"] * chosen.schedule.episodes * chosen.group.spec.horizon,
+        "success": round(float(success[0]), 4),
+        "episodes": TEST_EPISODES,
+        "curve": [[int(row[1]), float(row[4])] for row in rows if row[4]],  # environment steps, success without noise
+        "versions": best["versions"],
+    }
+    policy = jax.tree.map(lambda leaf: np.asarray(leaf)[0], agents.params["policy"])
+    arrays = {f"policy/{number}/{name}": array for number, layer in enumerate(policy) for name, array in layer.items()}
+    for name in ("observation", "goal"):
+        for kind in ("mean", "std"):
+            arrays[f"{name}/{kind}"] = np.asarray(getattr(agents.normalizer, f"{name}_{kind}"))[0]
+    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    write_atomically(folder / f"{family}.safetensors", lambda file: file.write(content))
+    write_atomically(folder / f"{family}.json", lambda file: file.write(json.dumps(card, indent=1).encode()))
+    return card
