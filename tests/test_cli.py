@@ -26,6 +26,9 @@ COMMANDS = [
     ["figure", "trajectories"],
     ["figure", "bars"],
     ["figure", "density"],
+    ["figure", "regions"],
+    ["view"],
+    ["expert", "train"],
 ]
 GROUP = "pointreach-non-expert-10"
 

@@ -8,13 +8,13 @@ import pytest
 from gymnasium import make
 from gymnasium.utils.env_checker import check_env
 
-import goatrl.sim.gym
 from goatrl import tasks
 from goatrl.sim.mujoco import Simulator
+from goatrl.sim.registration import identifier
 from goatrl.types import GoatError
 
 GROUPS = [group for group in tasks.groups().values() if group.family != "point"]
-IDS = [goatrl.sim.gym.identifier(group, task) for group in GROUPS for task in group.tasks]
+IDS = [identifier(group, task) for group in GROUPS for task in group.tasks]
 ONE_OF_EACH = ["goatrl/ReachFar-v0", "goatrl/PushNear2Far-v0", "goatrl/PickHigh-v0", "goatrl/SlideFar-v0", "goatrl/HandReachFar-v0"]
 
 

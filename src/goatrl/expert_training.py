@@ -29,14 +29,16 @@ TEST_SEED = (2,)  # training draws by (seed, round), judging by (1, round)
 class Recipe:
     rounds: int
     updates: int = 200  # per round of 128 episodes
+    batch_size: int = 1_024
+    target_every: int = 10
 
 
 RECIPES = {
     "reach": Recipe(20),
-    "push": Recipe(250),
-    "pick": Recipe(400),
-    "slide": Recipe(300, updates=400),
-    "hand": Recipe(300),
+    "push": Recipe(170),
+    "pick": Recipe(300),
+    "slide": Recipe(225, updates=400, batch_size=2_048),
+    "hand": Recipe(220, updates=160, batch_size=4_096, target_every=40),
 }
 JUDGE_EVERY = 10
 
@@ -51,9 +53,9 @@ def group_of(family: str) -> TaskGroup:
 def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
     group, recipe = group_of(family), RECIPES[family]
     assert group.collection is not None
-    settings = Settings(target_every=10, target_keep=0.95)
+    settings = Settings(target_every=recipe.target_every, target_keep=0.95)
     algorithm = override(algorithms.get("ddpg_her").build(settings), {"learning_rate": 1e-3})
-    schedule = Schedule(updates=recipe.updates, reward_offset=-1.0)
+    schedule = Schedule(updates=recipe.updates, batch_size=recipe.batch_size, reward_offset=-1.0)
     rounds = recipe.rounds if rounds is None else rounds
     about = {
         "expert": family,

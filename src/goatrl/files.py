@@ -22,6 +22,11 @@ class WriteError(GoatError):
         super().__init__(f"cannot write {path}: {reason}; what was saved before is untouched")
 
 
+def cache_folder(name: str) -> Path:
+    """A folder of things that can be made again, in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "goatrl" / name
+
+
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """`path` gets the whole new content or keeps its old one, also on a crash or a full disk."""
     temporary = None

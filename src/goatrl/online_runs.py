@@ -29,6 +29,7 @@ from goatrl.train import Diverged, Members
 from goatrl.types import GoatError, TrainState
 
 CHECKPOINT_SECONDS = 120.0
+JUDGED_EPISODES = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +122,7 @@ class OnlineRun:
 
     def _judge(self, plan: OnlinePlan, done: Round) -> np.ndarray:
         """Success without noise of every member, on episodes that only this round draws."""
-        return success_rate(plan.members, done.state.train, plan.group, plan.tasks, seed=[1, done.number], episodes=128)
+        return success_rate(plan.members, done.state.train, plan.group, plan.tasks, seed=[1, done.number], episodes=JUDGED_EPISODES)
 
     def _best(self) -> float:
         return float(checkpoint.describe(self.best_path)["success"]) if self.best_path.exists() else 0.0

@@ -41,7 +41,7 @@ def open_problem(group: str | None, data: Path | None, goal_threshold: float | N
     if known is None:
         episodes = datasets.load(data)  # type: ignore[arg-type]
         return Problem(episodes, episodes.spec(goal_threshold), Settings(), None)  # type: ignore[arg-type]
-    episodes = datasets.make(known) if data is None else datasets.load(data)
+    episodes = datasets.of_group(known) if data is None else datasets.load(data)
     spec = episodes.spec(known.spec.goal_threshold if goal_threshold is None else goal_threshold)
     known.check_fits(spec, str(data))
     return Problem(episodes, spec, known.settings, known)

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import jax
@@ -18,6 +17,7 @@ from goatrl.cli.figure import Figures
 from goatrl.cli.listing import List
 from goatrl.cli.training import Evaluate, Train
 from goatrl.cli.view import View
+from goatrl.files import cache_folder
 from goatrl.types import GoatError, unknown
 
 
@@ -60,8 +60,7 @@ def parse(words: list[str]) -> Any:
 
 def keep_compiled_programs() -> None:
     """The second run of a command does not compile again."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "goatrl" / "xla"
-    jax.config.update("jax_compilation_cache_dir", str(cache))  # type: ignore[no-untyped-call]
+    jax.config.update("jax_compilation_cache_dir", str(cache_folder("xla")))  # type: ignore[no-untyped-call]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 from goatrl import tasks
 from goatrl.benchmark import records, runner, statements, suites
 from goatrl.cli.console import console, dataset_files, losses, plural, progress_bar
+from goatrl.cli.datasets import ensure
 from goatrl.files import write_atomically
 from goatrl.report import tables
 from goatrl.runs import Interrupted
@@ -42,10 +43,14 @@ class Bench:
     updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates, if not the group's (for a quick look)."""
 
+    yes: bool = False
+    """Make datasets that are missing, without asking."""
+
     def run(self) -> None:
         suite = suites.get(self.suite)
         folder = Path("bench") / suite.name if self.out is None else self.out
         files = dataset_files(self.data)
+        ensure([name for name in self.groups or suite.groups if name in tasks.groups() and name not in files], self.yes)
         planned = runner.plan(
             suite, folder, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates
         )

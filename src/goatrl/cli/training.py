@@ -10,6 +10,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from goatrl import algorithms, tasks
 from goatrl.cli.console import console, losses, out_of_range, pairs, plural, progress_bar
+from goatrl.cli.datasets import ensure
 from goatrl.evaluate import evaluate
 from goatrl.problems import open_problem
 from goatrl.runs import Run, configure
@@ -46,7 +47,12 @@ class Train:
     batch_size: Annotated[int | None, arg(metavar="N")] = None
     """Batch size, if not the group's."""
 
+    yes: bool = False
+    """Make the group's dataset if it is missing, without asking."""
+
     def run(self) -> None:
+        if self.group is not None and self.data is None:
+            ensure([self.group], self.yes)
         problem = open_problem(self.group, self.data, self.goal_threshold)
         config = configure(
             self.algorithm,

@@ -10,6 +10,7 @@ from tyro.conf import Positional, arg
 
 from goatrl import algorithms, tasks
 from goatrl.cli.console import console, progress_bar
+from goatrl.data import experts
 from goatrl.runs import Run, load_policy
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
@@ -23,6 +24,7 @@ class View:
 
     Examples:
       goat view push-left-right --task Right2Left --out clip.mp4
+      goat view hand-near-far --task Near --expert --out hand.gif
       goat view reach-left-right --task Left --run runs/goat --out clip.mp4 clip.gif
     """
 
@@ -35,6 +37,8 @@ class View:
     # `run` is also what every command does, hence the other name here.
     folder: Annotated[Path | None, arg(name="run", metavar="FOLDER")] = None
     """The run whose agent acts; actions are random without one."""
+    expert: bool = False
+    """Let the expert act that collects the robot's data."""
     seed: int = 0
     """Which of the run's agents, or which random actions."""
     episodes: int = 4
@@ -68,6 +72,10 @@ class View:
 
     def actor(self, group: TaskGroup) -> tuple[str, Callable[[np.ndarray, np.ndarray], np.ndarray]]:
         """Who acts, and how."""
+        if self.expert:
+            if self.folder is not None:
+                raise GoatError("either --run or --expert acts, not both")
+            return "expert", experts.get(group.family).act
         if self.folder is None:
             generator = np.random.default_rng(self.seed)
             return "random actions", lambda observations, goals: generator.uniform(-1, 1, (len(goals), group.spec.action_dim))

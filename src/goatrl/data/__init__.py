@@ -1,6 +1,6 @@
 """What was seen: datasets made, imported, stored and loaded."""
 
-from goatrl.data.making import make
+from goatrl.data.making import MissingDataset, make, of_group
 from goatrl.data.storage import load, save
 
-__all__ = ["load", "make", "save"]
+__all__ = ["MissingDataset", "load", "make", "of_group", "save"]

@@ -6,6 +6,7 @@ They act in NumPy, in float64, and round their actions: a dataset comes out the 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from functools import cache
 from importlib import resources
@@ -30,6 +31,13 @@ class Expert:
     observation: tuple[np.ndarray, np.ndarray]  # mean, standard deviation
     goal: tuple[np.ndarray, np.ndarray]
     card: dict[str, Any]
+
+    def checksum(self) -> str:
+        """SHA-256 over all numbers that decide its actions."""
+        digest = hashlib.sha256()
+        for array in (*(part for layer in self.layers for part in layer), *self.observation, *self.goal):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
 
     def act(self, observations: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """(N, observation_dim), (N, goal_dim) → (N, action_dim) in [-1, 1]."""

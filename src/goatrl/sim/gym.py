@@ -1,14 +1,10 @@
-"""The robot tasks as Gymnasium environments; importing this module registers them.
-
-gymnasium.make("goatrl/PushRight2Left-v0"): the robot's name and the task's, one id for each of the 26 tasks.
-"""
+"""The robots' tasks as Gymnasium environments: gymnasium.make("goatrl/PushRight2Left-v0"), once goatrl is imported."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import gymnasium
 import numpy as np
 from gymnasium.spaces import Box, Dict
 
@@ -16,7 +12,6 @@ from goatrl import tasks
 from goatrl.sim import robots
 from goatrl.sim.mujoco import SECONDS, Simulator
 from goatrl.sim.render import Camera
-from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError, unknown
 
 GoalEnv: Any = robots.library("core").GoalEnv
@@ -108,17 +103,3 @@ def numbers(value: Any, size: int, what: str) -> np.ndarray:
     if not np.isfinite(vector).all():
         raise GoatError(f"{what} has {size} finite numbers, not {vector.tolist()}")
     return vector
-
-
-def identifier(group: TaskGroup, task: Task) -> str:
-    return f"goatrl/{group.label.split()[0]}{task.name}-v0"
-
-
-for _group in tasks.groups().values():
-    for _task in _group.tasks if _group.family in robots.ENVIRONMENTS else ():
-        gymnasium.register(
-            identifier(_group, _task),
-            entry_point="goatrl.sim.gym:RobotTask",
-            max_episode_steps=_group.spec.horizon,
-            kwargs={"group": _group.name, "task": _task.name},
-        )

@@ -206,21 +206,37 @@ class Simulator:
         self._for_each(lambda each: self.robot.reset(self.states[each], at[each]), chosen)
         return self._observe(chosen)
 
-    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """One action for each robot, (count, action_dim) in [-1, 1]; observations and achieved goals after it."""
+    def step(self, actions: np.ndarray, which: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """One action for each robot, (count, action_dim) in [-1, 1]; observations and achieved goals of all.
+
+        Robots that are not among `which` rest: they are observed as they were.
+        """
         # In float64: an action times 0.05 in float32 leaves the recorded trajectories.
         actions = np.clip(np.asarray(actions, np.float64), -1.0, 1.0)
+        moving = range(self.count) if which is None else which
         self._controls.write(self._kind.control(self._memory, self._rows, actions))
-        self._for_each(self._advance, range(self.count))
-        return self._observe(range(self.count))
+        self._for_each(self._advance, moving)
+        return self._observe(moving)
 
-    def rollout(self, starts: np.ndarray, act: Callable[[np.ndarray], np.ndarray], steps: int) -> Rollout:
-        """Reset all robots and let `act` choose their actions from their observations."""
+    def rollout(
+        self,
+        starts: np.ndarray,
+        act: Callable[[np.ndarray], np.ndarray],
+        steps: int,
+        inside: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> Rollout:
+        """Reset all robots and let `act` choose their actions from their observations.
+
+        A robot whose achieved goal is not `inside` any more stops where it is, which costs nothing.
+        """
         seen, reached = self.reset(starts)
         observations, achieved, actions = [seen], [reached], []
+        moving = np.arange(self.count)
         for _ in range(steps):
             action = np.asarray(act(seen))
-            seen, reached = self.step(action)
+            if inside is not None:
+                moving = moving[inside(reached[moving])]
+            seen, reached = self.step(action, moving.tolist())
             observations.append(seen)
             achieved.append(reached)
             actions.append(action)

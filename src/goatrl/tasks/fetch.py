@@ -103,9 +103,9 @@ STANDARD = {
 }
 COLLECTIONS = {
     "reach": Collection(STANDARD["reach"], 200),
-    "push": Collection(STANDARD["push"], 5_000),
-    "pick": Collection(STANDARD["pick"], 5_000),
-    "slide": Collection(STANDARD["slide"], 20_000, noise=0.1, random=0.0),  # its expert fails often enough by itself
+    "push": Collection(STANDARD["push"], 5_000, PUSH.table),
+    "pick": Collection(STANDARD["pick"], 5_000, PICK.table),
+    "slide": Collection(STANDARD["slide"], 20_000, SLIDE.table, noise=0.1, random=0.0),  # its expert fails often enough by itself
 }
 
 GROUPS = (

@@ -53,8 +53,13 @@ class Collection:
 
     task: Task
     episodes: int  # how many are kept
+    height: float = np.nan  # at which an object starts
     noise: float = 0.2  # standard deviation of what is added to every action
     random: float = 0.3  # share of actions that are drawn at random instead
+
+    def begins(self, starts: np.ndarray) -> np.ndarray:
+        """The achieved goals at the first step of episodes with an object: (N, 2) → (N, 3)."""
+        return np.concatenate([starts, np.full((len(starts), 1), self.height)], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)

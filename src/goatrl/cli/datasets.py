@@ -1,0 +1,42 @@
+"""Making datasets from the command line: progress, and the offer to make what is missing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from goatrl import tasks
+from goatrl.cli.console import console, progress_bar
+from goatrl.data import MissingDataset, making
+from goatrl.runs import Interrupted
+from goatrl.tasks import TaskGroup
+
+
+def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
+    with progress_bar() as progress:
+        assert group.collection is not None
+        bar = progress.add_task(group.name, total=group.collection.episodes, losses="starting")
+
+        def show(kept: int, count: int, simulated: int) -> None:
+            share = f", {100 * kept / simulated:.0f} % of those simulated" if simulated else ""
+            progress.update(bar, completed=kept, losses=f"{kept:,} of {count:,} kept{share}")
+
+        try:
+            path = making.make_cached(group, threads=threads, on_progress=show)
+        except KeyboardInterrupt:
+            raise Interrupted(f"stopped; the same command goes on with {group.name} where it was last saved") from None
+    console.print(f"wrote {path}, SHA-256 {making.of_group(group).checksum()[:12]}…")
+
+
+def ensure(groups: Iterable[str], yes: bool) -> None:
+    """Make the datasets that are missing, after asking, or without under --yes."""
+    known = [tasks.get(name) for name in dict.fromkeys(groups)]
+    missing = [group for group in known if group.collection is not None and not making.cached(group).exists()]
+    for group in missing:
+        if not yes:
+            if not sys.stdin.isatty():
+                raise MissingDataset(group)
+            answer = console.input(f"The dataset of {group.name} is not made yet, which takes minutes. Make it now? \\[Y/n] ")
+            if answer.strip().lower() not in ("", "y", "yes"):
+                raise MissingDataset(group)
+        make_with_progress(group)

@@ -1,0 +1,24 @@
+"""The ids of the robots' tasks in Gymnasium; the simulator itself is loaded when one of them is made."""
+
+from __future__ import annotations
+
+import gymnasium
+
+from goatrl import tasks
+from goatrl.tasks import Task, TaskGroup
+
+
+def identifier(group: TaskGroup, task: Task) -> str:
+    """The robot's name and the task's: goatrl/PushRight2Left-v0."""
+    return f"goatrl/{group.label.split()[0]}{task.name}-v0"
+
+
+def register_environments() -> None:
+    for group in tasks.groups().values():
+        for task in group.tasks if group.collection is not None else ():
+            gymnasium.register(
+                identifier(group, task),
+                entry_point="goatrl.sim.gym:RobotTask",
+                max_episode_steps=group.spec.horizon,
+                kwargs={"group": group.name, "task": task.name},
+            )
