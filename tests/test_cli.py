@@ -18,7 +18,7 @@ from goatrl.types import Episodes
 COMMANDS = [
     ["list"],
     ["data", "make"],
-    ["data", "import"],
+    ["data", "convert"],
     ["data", "info"],
     ["train"],
     ["evaluate"],

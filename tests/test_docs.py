@@ -29,6 +29,7 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     """In order, in one folder, as a reader would."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     commands, ran = 0, 0
     for language, block in BLOCKS:
         if language == "python":

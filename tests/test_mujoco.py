@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import mujoco
@@ -37,7 +38,7 @@ def test_a_batch_equals_the_librarys_environment(recorded) -> None:
     family, starts, actions, observations, achieved = recorded
     robot = robots.get(family)
     for number in range(COUNT):
-        environment = robots.make_environment(family)
+        environment = robots.make_environment(family, prune=False)
         environment.reset(seed=0)
         robot.reset(environment.data, starts[number])
         seen = [environment._get_obs()]
@@ -155,6 +156,33 @@ def test_the_three_changes_are_made() -> None:
     limited = {model.joint(number).name for number in range(model.njnt) if model.jnt_limited[number]}
     assert limited == set(robots.Robot.finger_joints)
     assert model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_NATIVECCD
+
+
+def test_parts_that_are_not_compared_never_touch() -> None:
+    """Head and shoulder turned all the way round, the head nodding: centimetres remain. Base, torso and table stand still."""
+    robot = robots.get("slide")
+    model, state = robot.model, mujoco.MjData(robot.model)
+    geoms = {model.body(int(model.geom_bodyid[geom])).name: geom for geom in range(model.ngeom)}
+    pairs = [(geoms[one], geoms[other]) for one, other in robots.NEVER_TOUCH]
+    circle = np.linspace(-np.pi, np.pi, 16, endpoint=False)
+    for shoulder, head, nod in itertools.product(circle, circle, (-0.5, 0.0, 0.5)):
+        state.qpos[:] = robot.environment.initial_qpos
+        for joint, angle in (("shoulder_pan", shoulder), ("head_pan", head), ("head_tilt", nod)):
+            state.joint(f"robot0:{joint}_joint").qpos[:] = angle
+        mujoco.mj_kinematics(model, state)
+        for one, other in pairs:
+            assert mujoco.mj_geomDistance(model, state, one, other, 0.1, None) > 0.05
+
+
+def test_base_and_torso_stand_still(recorded) -> None:
+    family, starts, actions, *_ = recorded
+    if family == "hand":
+        return
+    simulator = Simulator(family, COUNT)
+    contact_rich(simulator, starts, actions=actions)
+    for joint in ("slide0", "slide1", "slide2", "torso_lift_joint"):
+        moved = [state.joint(f"robot0:{joint}").qpos[0] for state in simulator.states]
+        np.testing.assert_allclose(moved, simulator.robot.environment.data.joint(f"robot0:{joint}").qpos[0], atol=2e-3)
 
 
 def test_far_objects_lie_on_pushs_table() -> None:

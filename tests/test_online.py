@@ -119,9 +119,8 @@ def test_rewards_can_be_minus_one_and_zero() -> None:
         generator.normal(size=(4, 50, 10)), np.zeros((4, 50, 3)), generator.uniform(-1, 1, (4, 49, 4)), np.zeros((4, 3))
     )
     state = init(MEMBERS[:1], GROUP.spec, normalize.identity(GROUP.spec))
-    state = dataclasses.replace(
-        state, params=jax.tree.map(jnp.zeros_like, state.params), target=jax.tree.map(jnp.zeros_like, state.target)
-    )
+    zero = {name: jax.tree.map(jnp.zeros_like, getattr(state, name)) for name in ("params", "target")}
+    state = dataclasses.replace(state, **zero)
     stacked = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], MEMBERS[0][0])
     keys = seed_keys(MEMBERS[:1], 2)
     losses = {}

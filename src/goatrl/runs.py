@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl import algorithms, checkpoint
+from goatrl.data import location
 from goatrl.files import WriteError, write_atomically
 from goatrl.learn import normalize
 from goatrl.learn.parameters import Number, hyperparameters, override
@@ -97,7 +98,7 @@ def configure(
         source=entry.source,
         overrides=dict(overrides or {}),
         group=None if problem.group is None else problem.group.name,
-        data=None if data is None else str(data.resolve()),
+        data=None if data is None else location(data),
         checksum=problem.episodes.checksum(),
         spec=problem.spec,
         seeds=seeds,

@@ -22,7 +22,7 @@ from goatrl.types import GoatError, unknown
 
 
 class DataCommands:
-    """Make, import and look at datasets (goat data --help)."""
+    """Make, convert and look at datasets (goat data --help)."""
 
 
 class ExpertCommands:

@@ -39,7 +39,7 @@ class Bench:
     seeds: int = 5
     """How many seeds (0, 1, …); seeds that are recorded are not trained again."""
     data: tuple[str, ...] = ()
-    """GROUP=FILE: a dataset file (.npz, .pkl) in place of the group's own; may name several."""
+    """GROUP=FILE: a dataset (.npz, .pkl, minari:ID) in place of the group's own; may name several."""
     updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates, if not the group's (for a quick look)."""
 
@@ -85,7 +85,7 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     over = plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds (table.csv has each)"
     for metric, table in by_metric.items():
         console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over {over}\n")
-        for part in tables.columns_at_a_time(table, 6):
+        for part in tables.columns_at_a_time(table, 5 if suite.percent else 6):
             console.print(tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2))
         write_text(folder / f"{metric}.md", tables.markdown(table))
     write_text(folder / "table.csv", tables.comma_separated(by_metric))

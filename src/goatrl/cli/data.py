@@ -12,7 +12,8 @@ from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import ensure, make_with_progress
-from goatrl.data import making
+from goatrl.data import making, minari
+from goatrl.problems import open_problem
 from goatrl.report import figures
 from goatrl.types import Episodes, GoatError
 
@@ -91,48 +92,87 @@ class DifferentData(GoatError):
 
 
 @dataclasses.dataclass(frozen=True)
-class DataImport:
-    """Turn one of the authors' pickle files into npz. Only plain arrays are read; nothing in the file is executed.
+class DataConvert:
+    """Write a dataset in another format: npz, or Minari's. Of a pickle only plain arrays are read; nothing in it is executed.
 
-    Example:
-      goat data import buffer.pkl --out buffer.npz
+    Examples:
+      goat data convert buffer.pkl --out buffer.npz
+      goat data convert push-left-right --out minari:goatrl/push-left-right-v0
+      goat data convert mine.npz --goal-threshold 0.5 --out minari:me/mine-v0
+      goat data convert minari:me/mine-v0 --out mine.npz
     """
 
-    file: Positional[Path]
-    """The pickle."""
-    out: Path
-    """Where to write it (.npz)."""
+    source: Positional[str]
+    """A file (.npz, .pkl), minari:ID or a task group."""
+    out: Annotated[str, arg(metavar="TARGET")]
+    """FILE.npz or minari:ID."""
+    goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
+    """For Minari: how near counts as reached, which decides the rewards; a task group has its own."""
+    group: Annotated[str | None, arg(metavar="GROUP")] = None
+    """For Minari: the task group that a file belongs to, whose threshold and environments go with it."""
+    description: Annotated[str | None, arg(metavar="TEXT")] = None
+    """For Minari: what this is."""
+    author: Annotated[str | None, arg(metavar="NAME")] = None
+    """For Minari: whose it is."""
+    yes: bool = False
+    """Make the dataset of a task group if it is missing, without asking."""
 
     def run(self) -> None:
-        write_dataset(datasets.load(self.file), self.out)
+        if not minari.is_id(self.out):
+            write_dataset(open_dataset(self.source, self.yes), Path(self.out))
+            return
+        own = self.source in tasks.groups()
+        if own and self.group is not None:
+            raise GoatError(f"{self.source} is a task group itself; --group is for files")
+        if own:
+            ensure([self.source], self.yes)
+        problem = open_problem(self.source if own else self.group, None if own else known_path(self.source), self.goal_threshold)
+        about = minari.describe(tasks.get(self.source)) if own else {}
+        given = {"description": self.description, "author": self.author}
+        new = minari.export(
+            problem.episodes,
+            self.out.removeprefix(minari.PREFIX),
+            goal_threshold=problem.spec.goal_threshold,
+            group=problem.group,
+            **about | {name: text for name, text in given.items() if text is not None},
+        )
+        console.print(written(problem.episodes, self.out) if new else f"already there: {self.out}")
 
 
 def write_dataset(episodes: Episodes, out: Path) -> None:
     datasets.save(episodes, out)
-    console.print(f"wrote {out}: {episodes.count} episodes, SHA-256 {episodes.checksum()[:12]}…")
+    console.print(written(episodes, str(out)))
+
+
+def written(episodes: Episodes, where: str) -> str:
+    return f"wrote {where}: {episodes.count} episodes, SHA-256 {episodes.checksum()[:12]}…"
+
+
+def open_dataset(source: str, yes: bool) -> Episodes:
+    """The dataset of a task group, made first if it is missing, or of a file or a Minari id."""
+    if source not in tasks.groups():
+        return datasets.load(known_path(source))
+    ensure([source], yes)
+    return datasets.of_group(tasks.get(source))
 
 
 @dataclasses.dataclass(frozen=True)
 class DataInfo:
-    """Describe a dataset, a file or a task group's own, and draw it.
+    """Describe a dataset, a file, Minari's or a task group's own, and draw it.
 
     Example:
       goat data info pointreach-expert-10 --figure expert.png
     """
 
     data: Positional[str]
-    """A file (.npz, .pkl) or a task group."""
+    """A file (.npz, .pkl), minari:ID or a task group."""
     figure: Path | None = None
     """Also draw where it goes (.png, .svg, .pdf)."""
     yes: bool = False
     """Make the dataset if it is missing, without asking."""
 
     def run(self) -> None:
-        if self.data in tasks.groups():
-            ensure([self.data], self.yes)
-            episodes = datasets.of_group(tasks.get(self.data))
-        else:
-            episodes = datasets.load(known_path(self.data))
+        episodes = open_dataset(self.data, self.yes)
         table = Table(title=self.data, title_justify="left", show_header=False)
         for name, value in describe(episodes).items():
             table.add_row(name, value)
@@ -143,8 +183,8 @@ class DataInfo:
 
 
 def known_path(text: str) -> Path:
-    """A file, or the error for something that is neither a file nor a group."""
-    if not Path(text).exists() and not Path(text).suffix:
+    """A file or a Minari id, or the error for something that is neither, nor a group."""
+    if not minari.is_id(text) and not Path(text).exists() and not Path(text).suffix:
         tasks.get(text)
     return Path(text)
 
@@ -168,6 +208,6 @@ def describe(episodes: Episodes) -> dict[str, str]:
 Data = (
     Annotated[DataMake, command("make", DataMake)]
     | Annotated[DataVerify, command("verify", DataVerify)]
-    | Annotated[DataImport, command("import", DataImport)]
+    | Annotated[DataConvert, command("convert", DataConvert)]
     | Annotated[DataInfo, command("info", DataInfo)]
 )

@@ -35,7 +35,7 @@ class Train:
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group whose dataset, settings and tasks are used."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl) instead of the group's own."""
+    """A dataset file (.npz or one of the authors' .pkl), or minari:ID, instead of the group's own."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """How near counts as reached; needed for your own data without a group."""
     seeds: int = 5

@@ -1,6 +1,7 @@
 """The datasets that goatrl makes itself, kept in the user's cache.
 
-~/.cache/goatrl/datasets/push-left-right.npz           made, and checked against the list of checksums when it is opened
+~/.cache/goatrl/datasets/push-left-right.npz           the dataset
+                         push-left-right.about         its checksum and its recipe, compared whenever it is opened
                          push-left-right.partial.npz   being made: goes on from here after an interruption
 """
 
@@ -41,11 +42,13 @@ def of_group(group: TaskGroup) -> Episodes:
     again = f"delete it, and make it again with `goat data make {group.name}`"
     try:
         episodes = storage.load(path)
-        written = path.with_suffix(".sha256").read_text()
-    except (GoatError, OSError):
+        checksum, recipe = path.with_suffix(".about").read_text().split()
+    except (GoatError, OSError, ValueError):
         raise GoatError(f"{path} is damaged; {again}") from None
-    if episodes.checksum() != written:
+    if episodes.checksum() != checksum:
         raise GoatError(f"{path} is not what was written (its checksum differs); {again}")
+    if recipe != _recipe(group, seed=0):
+        raise GoatError(f"{path} was made by another version of goatrl; {again}")
     return episodes
 
 
@@ -58,7 +61,8 @@ def make_cached(group: TaskGroup, *, threads: int | None = None, on_progress: co
     path = cached(group)
     partial = path.with_suffix(".partial.npz")
     episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
-    write_atomically(path.with_suffix(".sha256"), lambda file: file.write(episodes.checksum().encode()))
+    about = f"{episodes.checksum()} {_recipe(group, seed=0)}"
+    write_atomically(path.with_suffix(".about"), lambda file: file.write(about.encode()))
     storage.save(episodes, path)
     partial.unlink(missing_ok=True)
     return path
@@ -69,15 +73,6 @@ def checksums() -> dict[str, str]:
     """Group → SHA-256 of its dataset, as listed in the package: what `goat data make` gave its authors."""
     lines = (resources.files("goatrl") / "data" / "checksums.txt").read_text().splitlines()
     return {name: checksum for checksum, name in (line.split() for line in lines)}
-
-
-def verify(group: TaskGroup, episodes: Episodes, where: str) -> None:
-    """Refuse a dataset that is not the one that the package lists."""
-    found, listed = episodes.checksum(), checksums().get(group.name)
-    if listed is not None and found != listed:
-        raise GoatError(
-            f"{where} is not the dataset of {group.name}: its SHA-256 is {found[:12]}…, listed is {listed[:12]}…; delete it"
-        )
 
 
 def make(
@@ -94,8 +89,7 @@ def make(
     if collection is None:
         return point.make(group.name, seed)
     expert = experts.get(group.family)
-    recipe = _recipe(group, expert, seed)
-    done = _Partial.load(partial, recipe)
+    done = _Partial.load(partial, _recipe(group, seed))
     saved_at = time.monotonic()
     report = on_progress or (lambda kept, count, simulated: None)
     report(done.kept, collection.episodes, done.simulated)
@@ -110,12 +104,12 @@ def make(
     return collect.join(done.parts, collection.episodes)
 
 
-def _recipe(group: TaskGroup, expert: experts.Expert, seed: int) -> str:
-    """Of two recipes that differ in anything, neither takes up what the other has begun."""
+def _recipe(group: TaskGroup, seed: int) -> str:
+    """SHA-256 over all that decides a dataset."""
     assert group.collection is not None
     drawn = [part.tobytes() for part in group.collection.task.draw([seed, 0], 8)]
     text = f"{group.name} {group.iid} {group.physics} {group.collection.noise} {group.collection.random} {seed} {collect.WAVE}"
-    return hashlib.sha256(text.encode() + b"".join(drawn) + expert.checksum().encode()).hexdigest()
+    return hashlib.sha256(text.encode() + b"".join(drawn) + experts.get(group.family).checksum().encode()).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -149,7 +143,7 @@ class _Partial:
         if path is None or not path.exists():
             return cls(recipe)
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if bytes(file["recipe"]).hex() != recipe:
                     return cls(recipe)
                 waves, simulated = int(file["waves"]), int(file["simulated"])

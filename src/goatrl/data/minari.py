@@ -1,56 +1,60 @@
-"""Datasets in the format of Minari, in and out.
+"""Datasets in the format of Minari, in and out. An episode with T actions, as Minari stores it::
 
-A step of an episode with T actions, as Minari stores it::
-
-    observations/observation      o_0 … o_T     (T+1, observation_dim)
-    observations/achieved_goal    φ_0 … φ_T     (T+1, goal_dim)
-    observations/desired_goal     g … g         (T+1, goal_dim)
-    actions                       a_0 … a_T-1   (T, action_dim)
-    rewards                       1 where φ_t+1 is within the threshold of g, otherwise 0
-    terminations, truncations     none, and the last step
+observations   observation      o_0 … o_T     (T+1, observation_dim)
+               achieved_goal    φ_0 … φ_T     (T+1, goal_dim)
+               desired_goal     g … g         (T+1, goal_dim)
+actions                         a_0 … a_T-1   (T, action_dim)
+rewards                         1 where φ_t+1 is within the threshold of g, otherwise 0
+terminations                    never
+truncations                     at the last action
 """
 
 from __future__ import annotations
 
 import difflib
 import errno
+import math
 import os
+import shutil
 import tempfile
+import textwrap
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.spaces import Box, Dict
 
 import goatrl
 from goatrl.files import WriteError
+from goatrl.sim.registration import identifier
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError
-
-if TYPE_CHECKING:
-    pass
+from goatrl.types import Episodes, GoatError, make_episodes
 
 PREFIX = "minari:"
 KEYS = ("observation", "achieved_goal", "desired_goal")
-# What HDF5 adds to the numbers of an episode, generously.
-OVERHEAD_BYTES = 32_000
+OVERHEAD = 32_000  # bytes that HDF5 adds to an episode's numbers, generously
 
 
 def is_id(source: Path | str) -> bool:
-    """Whether a dataset is named by its Minari id (minari:NAMESPACE/NAME-v0) and not by a file."""
+    """Whether a dataset is named by its Minari id, as in minari:goatrl/push-left-right-v0."""
     return str(source).startswith(PREFIX)
 
 
 def load(name: str) -> Episodes:
-    """A dataset of this machine by its Minari id. Nothing is downloaded."""
-    minari, path = _library(), _folder(name)
-    if not (path / "data").is_dir():
-        near = difflib.get_close_matches(name, _local_ids(), n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}? Otherwise " if near else ""
+    """A dataset of this machine by its Minari id; nothing is downloaded."""
+    minari = _library()
+    if not (_folder(name) / "data").is_dir():
+        near = difflib.get_close_matches(name, _local_ids(), n=3, cutoff=0.7)
+        hint = f"did you mean {' or '.join(near)}? or " if near else ""
         raise GoatError(f"no Minari dataset '{name}' on this machine; {hint}fetch it with `minari download {name}`")
     try:
         return _read(minari.load_dataset(name))
     except GoatError as error:
         raise GoatError(f"{PREFIX}{name}: {error}") from None
-    except Exception as error:  # metadata of any kind, environments that are not installed, damaged HDF5
-        raise GoatError(f"{PREFIX}{name} cannot be read ({type(error).__name__}: {_one_line(error)})") from error
+    except Exception as error:  # a damaged file can fail in many ways, and old datasets need environments that may be missing
+        raise GoatError(f"{PREFIX}{name} cannot be read ({type(error).__name__}: {_short(str(error))})") from error
 
 
 def export(
@@ -58,25 +62,27 @@ def export(
     name: str,
     *,
     goal_threshold: float,
+    group: TaskGroup | None = None,
     description: str | None = None,
     author: str | None = None,
     algorithm: str | None = None,
-    group: TaskGroup | None = None,
 ) -> bool:
-    """Write a Minari dataset. False: it is there already, with the same content.
-
-    The group says in which environment the data was collected, and in which agents are judged.
-    """
-    minari, path = _library(), _folder(name)
-    checksum = episodes.checksum()
+    """Write a Minari dataset; False if the same one is there already. A group adds the environments of its tasks."""
+    minari = _library()
+    if not (math.isfinite(goal_threshold) and goal_threshold > 0):
+        raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")
+    path, checksum = _folder(name), episodes.checksum()
     if path.exists():
-        if _same(name, path, checksum, goal_threshold):
+        if _holds(name, checksum, goal_threshold):
             return False
-        raise GoatError(f"{path} exists and holds something else; choose another name or version, or `minari delete {name}`")
+        raise GoatError(
+            f"the Minari dataset {name} exists with other episodes or another goal threshold; "
+            f"choose another name or version, or delete it with `minari delete {name}`"
+        )
     about = {
         "dataset_id": name,
         "minari_version": minari.__version__,
-        "description": description or f"{episodes.count} episodes of {episodes.horizon} actions with goals, converted by goatrl",
+        "description": description or f"{episodes.count} episodes of {episodes.horizon} actions, written by goatrl",
         "author": None if author is None else {author},
         "algorithm_name": algorithm,
         "goal_threshold": goal_threshold,
@@ -85,58 +91,170 @@ def export(
         **_environments(group),
     }
     try:
-        _check_space(path, episodes)
-        # Folders with a dot are invisible to Minari; the dataset gets its name when it is complete.
+        _check_space(episodes)
+        # Minari does not look into folders that begin with a dot, and the dataset gets its name when it is whole.
         with tempfile.TemporaryDirectory(dir=_root(), prefix=".goatrl-") as temporary:
-            unfinished = Path(temporary, "dataset")
+            unfinished = Path(temporary) / "dataset"
             unfinished.mkdir()
-            _write(episodes, unfinished / "data", goal_threshold, {key: value for key, value in about.items() if value is not None})
-            # HDF5 does not report every write that failed.
+            _write(episodes, unfinished / "data", goal_threshold, {key: about[key] for key in about if about[key] is not None})
+            # HDF5 does not report every write that fails.
             if _read(minari.MinariDataset(unfinished / "data")).checksum() != checksum:
-                raise OSError(errno.EIO, "what was written does not come back")
+                raise OSError(errno.EIO, "it does not come back as it was written")
             _make_namespace(name)
             os.rename(unfinished, path)
-    except (OSError, RuntimeError) as error:  # h5py raises either
-        raise WriteError(path, OSError(getattr(error, "errno", None), _one_line(error))) from error
+    except (OSError, RuntimeError) as error:  # h5py raises both
+        reason = getattr(error, "strerror", None) or str(error)
+        raise WriteError(path, OSError(getattr(error, "errno", None), _short(reason))) from error
     return True
 
 
 def describe(group: TaskGroup) -> dict[str, str]:
-    """What the dataset that goatrl makes for a task group says about itself: description, author, algorithm."""
-    seen = [task.name for task in group.tasks if task.split == "iid"]
-    unseen = [task.name for task in group.tasks if task.split != "iid"]
-    judged = f"agents are judged on {', '.join(seen + unseen)}"
+    """Description, author and algorithm of the dataset that goatrl makes for a task group."""
     if group.collection is None:
-        about = f"PointReach {group.label}: a point in the plane walks to goals on the upper half of a circle; {judged}"
-        return {"description": about, "author": "goatrl", "algorithm": "a scripted walk"}
-    collection = group.collection
-    about = f"{group.label}: a robot reaches goals of a seen region ({', '.join(seen)}); {judged}"
-    how = f"expert with Gaussian noise of {collection.noise:g} and {collection.random:.0%} random actions"
-    return {"description": about, "author": "goatrl", "algorithm": how}
+        return {
+            "description": f"PointReach {group.label}: a point in the plane walks from the origin to goals on a circle",
+            "author": "goatrl",
+            "algorithm": "scripted walk",
+        }
+    seen, *unseen = (identifier(group, task) for task in group.tasks)
+    return {
+        "description": f"{group.label}: stays in the region of {seen}; agents are judged there and on {', '.join(unseen)}",
+        "author": "goatrl",
+        "algorithm": f"expert with noise {group.collection.noise:g} and {group.collection.random:.0%} random actions",
+    }
+
+
+def rewards(episodes: Episodes, goal_threshold: float) -> np.ndarray:
+    """The sparse reward of every action, paid on what it achieves: (N, T)."""
+    achieved, goals = np.asarray(episodes.achieved, np.float32), np.asarray(episodes.goals, np.float32)
+    distance = np.sqrt(((achieved[:, 1:] - goals[:, None]) ** 2).sum(axis=-1))
+    return (distance <= goal_threshold).astype(np.float32)
 
 
 def _library() -> Any:
-    """Minari is slow to import, and not on every machine."""
+    """Minari: slow to import, and not on every machine."""
     try:
         import h5py  # noqa: F401
-        import minari.namespace
+        import minari
     except ImportError:
         raise GoatError("Minari datasets need the package minari: pip install 'minari[hdf5]'") from None
     return minari
 
 
 def _root() -> Path:
-    from minari.storage import get_dataset_path
+    from minari.storage.datasets_root_dir import get_dataset_path
 
-    return get_dataset_path()
+    try:
+        return get_dataset_path()
+    except OSError as error:
+        raise GoatError(f"Minari's folder {error.filename} cannot be made: {error.strerror}; set MINARI_DATASETS_PATH") from None
 
 
-def _folder(name: str) -> Path:
-    """Where Minari keeps a dataset."""
+def _split(name: str) -> tuple[str | None, str, int]:
+    """Namespace, name and version of an id."""
     from minari.dataset.minari_dataset import parse_dataset_id
 
     try:
-        parse_dataset_id(name)
-    except (ValueError, TypeError):  # the latter where no version is given
+        return parse_dataset_id(name)
+    except (ValueError, TypeError):  # the latter where the version is missing
         raise GoatError(f"'{name}' is not a Minari id; write NAMESPACE/NAME-v0") from None
+
+
+def _folder(name: str) -> Path:
+    _split(name)  # which also keeps .. out
     return _root() / name
+
+
+def _local_ids() -> list[str]:
+    root = _root()
+    names = (path.parents[1].relative_to(root).as_posix() for path in root.glob("**/data/metadata.json"))
+    return sorted(name for name in names if not name.startswith("."))
+
+
+def _make_namespace(name: str) -> None:
+    from minari.namespace import create_namespace, list_local_namespaces
+
+    namespace = _split(name)[0]
+    if namespace is not None and namespace not in list_local_namespaces():
+        create_namespace(namespace)
+
+
+def _holds(name: str, checksum: str, goal_threshold: float) -> bool:
+    """Whether this dataset is there as `export` would write it."""
+    try:
+        stored = _library().load_dataset(name)
+        return stored.storage.metadata.get("goal_threshold") == goal_threshold and _read(stored).checksum() == checksum
+    except Exception:  # whatever it is that cannot be read, it is something else
+        return False
+
+
+def _environments(group: TaskGroup | None) -> dict[str, Any]:
+    """Where the data comes from and where agents are judged, for `recover_environment`; a reader without goatrl ignores it."""
+    if group is None or group.collection is None:
+        return {}
+    seen, unseen = (gymnasium.spec(identifier(group, task)).to_json() for task in (group.tasks[0], group.tasks[-1]))
+    return {"env_spec": seen, "eval_env_spec": unseen, "requirements": [f"goatrl>={goatrl.__version__}"]}
+
+
+def _check_space(episodes: Episodes) -> None:
+    """A full disk must be noticed before: HDF5 crashes the process."""
+    arrays = (episodes.observations, episodes.achieved, episodes.actions)
+    needed = 2 * sum(array.nbytes for array in arrays) + OVERHEAD * episodes.count
+    if shutil.disk_usage(_root()).free < needed:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[str, Any]) -> None:
+    from minari.dataset.minari_storage import MinariStorage
+
+    spec = episodes.spec(goal_threshold)
+    sizes = (spec.observation_dim, spec.goal_dim, spec.goal_dim)
+    observations = Dict({key: Box(-np.inf, np.inf, (size,), np.float32) for key, size in zip(KEYS, sizes, strict=True)})
+    bound = max(1.0, float(np.abs(episodes.actions).max()))  # wider only where the data is
+    storage = MinariStorage.new(folder, observations, Box(-bound, bound, (spec.action_dim,), np.float32), data_format="hdf5")
+    storage.update_metadata(about)
+    storage.update_episodes(_buffers(episodes, goal_threshold))
+
+
+def _buffers(episodes: Episodes, goal_threshold: float) -> Iterator[Any]:
+    from minari.data_collector import EpisodeBuffer
+
+    observations, achieved, actions, goals = (
+        np.asarray(array, np.float32) for array in (episodes.observations, episodes.achieved, episodes.actions, episodes.goals)
+    )
+    paid = rewards(episodes, goal_threshold)
+    steps = np.arange(episodes.horizon)
+    for n in range(episodes.count):
+        desired = np.repeat(goals[n : n + 1], episodes.horizon + 1, axis=0)
+        yield EpisodeBuffer(
+            observations=dict(zip(KEYS, (observations[n], achieved[n], desired), strict=True)),
+            actions=actions[n],
+            rewards=paid[n],
+            terminations=np.zeros(episodes.horizon, bool),
+            truncations=steps == episodes.horizon - 1,
+            infos={},  # without any, Minari cannot print an episode
+        )
+
+
+def _read(dataset: Any) -> Episodes:
+    space = dataset.observation_space
+    if not isinstance(space, Dict) or not all(isinstance(space.spaces.get(key), Box) for key in KEYS):
+        raise GoatError(f"it is not goal-conditioned: its observations are not a dictionary of the vectors {', '.join(KEYS)}")
+    if not dataset.total_episodes:
+        raise GoatError("it has no episodes")
+    parts: list[tuple[Any, ...]] = []
+    for number, episode in enumerate(dataset.iterate_episodes()):
+        observation, achieved, desired = (episode.observations[key] for key in KEYS)
+        if parts and len(episode.actions) != len(parts[0][2]):
+            raise GoatError(
+                f"its episodes differ in length: episode 0 has {len(parts[0][2])} actions, episode {number} has "
+                f"{len(episode.actions)}; goatrl needs equally many in all"
+            )
+        if not np.array_equal(desired, np.broadcast_to(desired[:1], desired.shape), equal_nan=True):
+            raise GoatError(f"the desired goal changes within episode {number}; goatrl needs one goal an episode")
+        parts.append((observation, achieved, episode.actions, desired[0]))
+    return make_episodes(*zip(*parts, strict=True))
+
+
+def _short(text: str) -> str:
+    return textwrap.shorten(text, 200, placeholder="…")

@@ -1,4 +1,4 @@
-"""Datasets on disk: npz in and out, the authors' pickles in."""
+"""Datasets on disk: npz in and out, the authors' pickles in, and those that Minari keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goatrl.data import authors
+from goatrl.data import authors, minari
 from goatrl.files import write_atomically
 from goatrl.types import Episodes, GoatError, make_episodes
 
@@ -21,9 +21,11 @@ def save(episodes: Episodes, path: Path | str) -> None:
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
-def load(path: Path | str) -> Episodes:
-    """Read a dataset: .npz with observations, achieved, actions and goals, or one of the authors' .pkl files."""
-    path = Path(path)
+def load(source: Path | str) -> Episodes:
+    """Read a dataset: .npz with observations, achieved, actions and goals, one of the authors' .pkl files, or minari:ID."""
+    if minari.is_id(source):
+        return minari.load(str(source).removeprefix(minari.PREFIX))
+    path = Path(source)
     if not path.is_file():
         raise GoatError(f"no such file: {path}")
     if path.suffix in (".pkl", ".pickle"):
@@ -43,3 +45,8 @@ def load(path: Path | str) -> Episodes:
         return make_episodes(**arrays)
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
+
+
+def location(source: Path | str) -> str:
+    """Where a dataset is, in words that mean the same from every folder."""
+    return str(source) if minari.is_id(source) else str(Path(source).resolve())

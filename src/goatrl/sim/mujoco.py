@@ -193,7 +193,7 @@ class Simulator:
         self._rows = self._memory.rows()
         self._fingers = [state.qpos[self.robot.finger_slice] for state in self.states] if self.robot.blocked_gripper else None
         self.threads = min(len(os.sched_getaffinity(0)) if threads is None else threads, count)
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
 
     def reset(self, starts: np.ndarray, which: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Put all robots, or some, into their initial pose with an object at (x, y); observations and achieved goals of all."""
@@ -276,5 +276,7 @@ class Simulator:
             while (place := next(turn)) < len(which):
                 work(which[place])
 
-        for helper in [self._pool.submit(help_out) for _ in range(self.threads)]:
+        helpers = [self._pool.submit(help_out) for _ in range(self.threads - 1)]
+        help_out()
+        for helper in helpers:
             helper.result()

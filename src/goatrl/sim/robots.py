@@ -30,6 +30,18 @@ ENVIRONMENTS = {
 }
 
 
+# Half of a step of MuJoCo goes into distances between parts. These keep centimetres between them whatever the arm does:
+# base and table stand still, and shoulder and head only turn on the torso. A test turns them all the way round.
+NEVER_TOUCH = (
+    ("robot0:base_link", "table0"),
+    ("robot0:laser_link", "table0"),
+    ("robot0:base_link", "robot0:shoulder_pan_link"),
+    ("robot0:head_pan_link", "robot0:torso_fixed_link"),
+    ("robot0:head_pan_link", "robot0:shoulder_pan_link"),
+    ("robot0:head_tilt_link", "robot0:shoulder_pan_link"),
+)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Robot:
     """A model in its initial pose. `environment` is the gymnasium-robotics environment it was taken from."""
@@ -75,8 +87,11 @@ def get(family: str) -> Robot:
     return Robot(family, environment, fetch and environment.has_object, fetch and environment.block_gripper)
 
 
-def make_environment(family: str) -> Any:
-    """The library's environment on a model with our changes, which must be made before the arm is settled."""
+def make_environment(family: str, prune: bool = True) -> Any:
+    """The library's environment on a model with our changes, which must be made before the arm is settled.
+
+    `prune` spares the simulator the question whether parts touch that never can; no trajectory depends on it.
+    """
     if family not in ENVIRONMENTS:
         raise unknown("robot", family, ENVIRONMENTS)
     if mujoco.__version__ != MUJOCO:
@@ -89,6 +104,9 @@ def make_environment(family: str) -> Any:
             spec = mujoco.MjSpec.from_file(self.fullpath)
             if family == "push":
                 enlarge_table(spec)
+            if prune and family != "hand":
+                for one, other in NEVER_TOUCH:
+                    spec.add_exclude(bodyname1=one, bodyname2=other)
             self.model = spec.compile()
             if family != "hand":
                 restore_dynamics(self.model)

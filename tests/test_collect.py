@@ -1,0 +1,182 @@
+"""Datasets of robots: experts act, the filter keeps, interruptions lose nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from goatrl import tasks
+from goatrl.data import MissingDataset, collect, experts, making, of_group
+from goatrl.learn.networks import init_mlp, policy_action
+from goatrl.learn.normalize import Normalizer
+from goatrl.tasks import TaskGroup
+from goatrl.types import Episodes, GoatError
+
+SMALL = 16
+
+
+def few(name: str, episodes: int) -> TaskGroup:
+    group = tasks.get(name)
+    assert group.collection is not None
+    return dataclasses.replace(group, collection=dataclasses.replace(group.collection, episodes=episodes))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(collect, "WAVE", SMALL)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def same(one: Episodes, other: Episodes) -> None:
+    assert one.checksum() == other.checksum()
+
+
+def test_an_expert_acts_as_the_network_it_was_trained_as() -> None:
+    generator = np.random.default_rng(0)
+    params = init_mlp(jax.random.key(0), 7, 2, (5, 5, 5))
+    statistics = {"mean": generator.normal(size=7), "std": generator.uniform(0.5, 2.0, 7)}
+    cuts = (slice(4), slice(4, 7))
+    normalizer = Normalizer(*(jnp.float32(value[cut]) for cut in cuts for value in statistics.values()))
+    layers = tuple((np.float64(layer["w"]), np.float64(layer["b"])) for layer in params)
+    halves = [tuple(np.float64(np.float32(value[cut])) for value in statistics.values()) for cut in cuts]
+    expert = experts.Expert("any", layers, *halves, {})
+    observations, goals = 10 * generator.normal(size=(20, 4)), 10 * generator.normal(size=(20, 3))
+    expected = policy_action(params, normalizer.observation(jnp.float32(observations)), normalizer.goal(jnp.float32(goals)))
+    found = expert.act(observations, goals)
+    np.testing.assert_allclose(found, expected, atol=2e-6)
+    np.testing.assert_array_equal(found, np.round(found, 6))
+
+
+@pytest.mark.parametrize("family", experts.FAMILIES)
+def test_every_expert_ships_with_its_card(family: str) -> None:
+    expert = experts.get(family)
+    spec = next(group.spec for group in tasks.groups().values() if group.family == family)
+    assert expert.layers[0][0].shape[0] == spec.observation_dim + spec.goal_dim
+    assert expert.layers[-1][1].shape == (spec.action_dim,)
+    for key in ("hyperparameters", "schedule", "seed", "curve", "success", "episodes", "steps", "versions"):
+        assert key in expert.card
+    assert 0.5 < expert.card["success"] <= 1.0
+
+
+def test_unknown_experts_are_refused() -> None:
+    with pytest.raises(GoatError, match="did you mean push"):
+        experts.get("pussh")
+
+
+def test_exploration_is_as_the_paper_says() -> None:
+    generator = np.random.default_rng(0)
+    taken = collect.explore(np.zeros((20_000, 4)), generator, noise=0.2, random=0.3)
+    assert np.abs(taken).max() <= 1.0
+    # A mixture: 0.7 of a Gaussian with variance 0.04, 0.3 of a uniform one with variance 1/3.
+    assert math.isclose(taken.var(), 0.7 * 0.04 + 0.3 / 3, rel_tol=0.03)
+    # Whole actions are random, not single components: |a| > 0.6 is 3 σ of the noise.
+    large = (np.abs(taken) > 0.6).any(axis=1).mean()
+    assert math.isclose(large, 0.3 * (1 - 0.6**4) + 0.7 * 0.0108, rel_tol=0.05)
+    np.testing.assert_array_equal(collect.explore(np.full((3, 2), 0.5), generator, 0.0, 0.0), np.full((3, 2), 0.5))
+
+
+@pytest.mark.parametrize("name", ["push-left-right", "pick-low-high", "hand-near-far"])
+def test_the_same_dataset_with_any_number_of_threads(name: str) -> None:
+    group = few(name, 12)
+    same(making.make(group, threads=1), making.make(group, threads=2))
+
+
+def test_another_seed_is_another_dataset() -> None:
+    group = few("hand-near-far", 8)
+    assert making.make(group, seed=0).checksum() != making.make(group, seed=1).checksum()
+
+
+@pytest.mark.parametrize("name", ["push-near-far", "slide-left-right"])
+def test_only_episodes_that_stay_in_the_seen_region_are_kept(name: str) -> None:
+    group = few(name, 10)
+    kept = making.make(group)
+    assert kept.count == 10
+    assert group.kept(np.asarray(kept.achieved)).all()
+    # Kept episodes are whole: every one moved to its last step.
+    assert (np.abs(np.diff(np.asarray(kept.observations), axis=1)).max(axis=-1) > 0).all()
+
+
+def test_stopping_early_changes_no_kept_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Robots that leave the seen region rest; with the filter off during simulation the same episodes are kept."""
+    group, expert = few("push-left-right", 8), experts.get("push")
+    first = next(collect.waves(group, expert, seed=0))
+    everywhere = dataclasses.replace(group, iid=tasks.get("hand-near-far").iid)
+    starts = collect._starts_and_goals(group, [0, 0])
+    monkeypatch.setattr(collect, "_starts_and_goals", lambda *_: starts)
+    monkeypatch.setattr(type(everywhere.iid), "contains", lambda self, points: np.ones(points.shape[:-1], bool))
+    unfiltered = next(collect.waves(everywhere, expert, seed=0)).kept
+    monkeypatch.undo()
+    stay = group.kept(np.asarray(unfiltered.achieved))
+    assert 0 < stay.sum() < SMALL
+    np.testing.assert_array_equal(np.asarray(unfiltered.observations)[stay], first.kept.observations)
+
+
+def test_objects_that_start_outside_are_not_simulated() -> None:
+    group = few("slide-left-right", 8)
+    starts, goals = collect._starts_and_goals(group, [0, 3])
+    assert starts.shape == (SMALL, 2)
+    assert goals.shape == (SMALL, 3)
+    assert (starts[:, 1] >= group.iid.low[1] - 1e-6).all()
+
+
+def test_an_interrupted_dataset_is_taken_up_where_it_was(tmp_path: Path) -> None:
+    group, partial = few("hand-near-far", 40), tmp_path / "x.partial.npz"
+    whole = making.make(group)
+
+    class Killed(Exception):
+        pass
+
+    def die(kept: int, count: int, simulated: int) -> None:
+        if kept >= 32:
+            raise Killed
+
+    with pytest.raises(Killed):
+        making.make(group, partial=partial, save_seconds=0.0, on_progress=die)
+    seen = []
+    again = making.make(group, partial=partial, on_progress=lambda kept, count, simulated: seen.append((kept, simulated)))
+    assert seen == [(16, 16), (32, 32), (40, 48)]
+    same(again, whole)
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 no archive", None])
+def test_a_damaged_or_foreign_beginning_is_not_taken_up(tmp_path: Path, damage: bytes | None) -> None:
+    group, partial = few("hand-near-far", 10), tmp_path / "x.partial.npz"
+    if damage is None:
+        other = making._Partial("00" * 32).after(next(collect.waves(group, experts.get("hand"), seed=5)))
+        other.save(partial)
+    else:
+        partial.write_bytes(damage)
+    same(making.make(group, partial=partial), making.make(group))
+
+
+def test_the_cache(tmp_path: Path) -> None:
+    group = few("hand-near-far", 6)
+    with pytest.raises(MissingDataset, match="goat data make hand-near-far"):
+        of_group(group)
+    path = making.make_cached(group)
+    assert path == tmp_path / "goatrl" / "datasets" / "hand-near-far.npz"
+    assert sorted(each.name for each in path.parent.iterdir()) == ["hand-near-far.about", "hand-near-far.npz"]
+    same(of_group(group), making.make(group))
+
+
+def test_a_damaged_cache_is_one_line(tmp_path: Path) -> None:
+    group = few("hand-near-far", 6)
+    path = making.make_cached(group)
+    about = path.with_suffix(".about")
+    written = about.read_text()
+    about.write_text("0" * 64 + " " + written.split()[1])
+    with pytest.raises(GoatError, match=r"its checksum differs\); delete it"):
+        of_group(group)
+    about.write_text(written.split()[0] + " " + "0" * 64)
+    with pytest.raises(GoatError, match="made by another version"):
+        of_group(group)
+    about.write_text(written)
+    path.write_bytes(path.read_bytes()[:-500])
+    with pytest.raises(GoatError, match=r"hand-near-far\.npz is damaged; delete it"):
+        of_group(group)
