@@ -107,6 +107,18 @@ def test_every_task_resets_and_steps(group: tasks.TaskGroup) -> None:
     assert (np.abs(moved - seen).max(axis=1) > 1e-4).all()
 
 
+def test_states_are_used_again_and_remember_nothing(recorded) -> None:
+    family, starts, actions, observations, _ = recorded
+    used = Simulator(family, COUNT)
+    contact_rich(used, starts[::-1], seed=5)
+    states = set(map(id, used.states))
+    used.close()
+    again = Simulator(family, COUNT)
+    assert set(map(id, again.states)) == states
+    _, seen, _ = contact_rich(again, starts, actions=actions)
+    np.testing.assert_array_equal(seen, observations)
+
+
 def test_observations_are_the_callers_own() -> None:
     simulator = Simulator("reach", 1)
     seen, achieved = simulator.reset(np.zeros((1, 0)))

@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 
 
 OnProgress = Callable[[int, int], None]  # simulated steps, of how many
-EPISODE_BYTES = 700_000  # resident memory of one simulated robot, measured; the largest of the five families
+EPISODE_BYTES = 700_000  # memory that one simulated robot really uses; the largest of the five families
 
 
 def trajectories(

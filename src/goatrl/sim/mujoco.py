@@ -11,6 +11,7 @@ import ctypes
 import dataclasses
 import itertools
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -171,6 +172,17 @@ class Hand:
         return np.concatenate([memory.named(rows, "joints"), memory.named(rows, "speeds"), tips], axis=1), tips
 
 
+# States that no simulator uses at the moment. MuJoCo's memory comes back to the system in pieces too small to use again: a
+# benchmark that made new states for every evaluation would grow without end.
+_spare: dict[Robot, list[mujoco.MjData]] = defaultdict(list)
+
+
+def _take(robot: Robot, count: int) -> list[mujoco.MjData]:
+    spare = _spare[robot]
+    found = [spare.pop() for _ in range(min(count, len(spare)))]
+    return found + [mujoco.MjData(robot.model) for _ in range(count - len(found))]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rollout:
     """What some robots did, laid out as in `goatrl.types`: (robots, steps + 1, ·), (robots, steps + 1, ·), (robots, steps, ·)."""
@@ -186,7 +198,7 @@ class Simulator:
     def __init__(self, family: str, count: int, threads: int | None = None) -> None:
         self.robot = robots.get(family)
         self.count = count
-        self.states = [mujoco.MjData(self.robot.model) for _ in range(count)]
+        self.states = _take(self.robot, count)
         self._kind = Hand(self.robot) if family == "hand" else Fetch(self.robot)
         self._memory = Memory(self.states, self._kind.wanted)
         self._controls = Memory(self.states, self._kind.controlled)
@@ -243,8 +255,11 @@ class Simulator:
         return Rollout(*(np.stack(parts, axis=1) for parts in (observations, achieved, actions)))
 
     def close(self) -> None:
+        """End the threads and leave the states to the next simulator of this robot."""
         if self._pool is not None:
             self._pool.shutdown()
+        _spare[self.robot].extend(self.states)
+        self.states = []
 
     def __enter__(self) -> Simulator:
         return self

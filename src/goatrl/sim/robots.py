@@ -20,6 +20,7 @@ from goatrl.types import GoatError, unknown
 
 MUJOCO = "3.3.7"  # 3.4 and later collide boxes differently, and no flag undoes it
 SUBSTEPS = 20
+WORKING_MEMORY = 2 << 20  # bytes for contacts and constraints: 14 times what was ever used, a seventh of the default
 
 ENVIRONMENTS = {
     "reach": "fetch.reach:MujocoFetchReachEnv",
@@ -102,6 +103,7 @@ def make_environment(family: str, prune: bool = True) -> Any:
     class Changed(kind):  # type: ignore[misc, valid-type]
         def _initialize_simulation(self) -> None:
             spec = mujoco.MjSpec.from_file(self.fullpath)
+            spec.memory = WORKING_MEMORY
             if family == "push":
                 enlarge_table(spec)
             if prune and family != "hand":
