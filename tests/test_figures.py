@@ -189,13 +189,19 @@ def test_density_is_the_inverse_spread_the_right_way_up() -> None:
     assert list(image.get_extent()) == [-1.5, 1.5, -1.5, 1.5]  # each cell is centred on its goal
 
 
-def test_a_dataset_of_more_dimensions_shows_the_first_two(odd_episodes: Episodes) -> None:
+def test_a_dataset_in_space_is_seen_from_above_and_from_the_side(odd_episodes: Episodes) -> None:
     figure = figures.dataset(odd_episodes, "odd")
-    space, _ = figure.axes
-    places, goals = (np.asarray(collection.get_offsets()) for collection in space.collections)
-    np.testing.assert_allclose(places, np.asarray(odd_episodes.achieved)[..., :2].reshape(-1, 2))
-    np.testing.assert_allclose(goals, np.asarray(odd_episodes.goals)[:, :2])
-    assert space.get_title() == "odd"
+    above, side, _ = figure.axes
+    achieved, goals = np.asarray(odd_episodes.achieved), np.asarray(odd_episodes.goals)
+    for axis, view in ((above, [0, 1]), (side, [0, 2])):
+        _, *points = axis.collections  # the first is the shading
+        for found, expected in zip(points, (achieved[:, 0], achieved[:, -1], goals), strict=True):
+            np.testing.assert_allclose(found.get_offsets(), expected[:, view])
+
+
+def test_a_flat_dataset_is_seen_from_above_only(odd_episodes: Episodes) -> None:
+    flat = np.asarray(odd_episodes.achieved) * [1.0, 1.0, 1e-3]
+    assert len(figures.dataset(dataclasses.replace(odd_episodes, achieved=flat), "flat").axes) == 2
 
 
 def marked(axis, marker: str) -> np.ndarray:

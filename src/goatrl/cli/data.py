@@ -6,6 +6,7 @@ from typing import Annotated
 
 import numpy as np
 from rich.table import Table
+from scipy.spatial import KDTree
 from tyro.conf import Positional, arg
 
 from goatrl import data as datasets
@@ -15,6 +16,7 @@ from goatrl.cli.datasets import ensure, make_with_progress
 from goatrl.data import making, minari
 from goatrl.problems import open_problem
 from goatrl.report import figures
+from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError
 
 
@@ -168,13 +170,21 @@ class DataInfo:
     """A file (.npz, .pkl), minari:ID or a task group."""
     figure: Path | None = None
     """Also draw where it goes (.png, .svg, .pdf)."""
+    group: Annotated[str | None, arg(metavar="GROUP")] = None
+    """For a file: the task group that it belongs to, which says what a success is."""
     yes: bool = False
     """Make the dataset if it is missing, without asking."""
 
     def run(self) -> None:
         episodes = open_dataset(self.data, self.yes)
+        name = self.data if self.data in tasks.groups() else self.group
+        group = None if name is None else tasks.get(name)
+        if group is not None:
+            group.check_fits(episodes.spec(group.spec.goal_threshold), self.data)
         table = Table(title=self.data, title_justify="left", show_header=False)
-        for name, value in describe(episodes).items():
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")  # a checksum is shown whole
+        for name, value in describe(episodes, group).items():
             table.add_row(name, value)
         console.print(table)
         if self.figure is not None:
@@ -189,8 +199,9 @@ def known_path(text: str) -> Path:
     return Path(text)
 
 
-def describe(episodes: Episodes) -> dict[str, str]:
-    actions = np.asarray(episodes.actions)
+def describe(episodes: Episodes, group: TaskGroup | None) -> dict[str, str]:
+    """What is in a dataset; with a group, also how often it succeeds and how much of the group's tasks it has seen."""
+    actions, achieved, goals = (np.asarray(part) for part in (episodes.actions, episodes.achieved, episodes.goals))
     facts = {
         "episodes": str(episodes.count),
         "actions per episode": str(episodes.horizon),
@@ -198,11 +209,34 @@ def describe(episodes: Episodes) -> dict[str, str]:
             str(array.shape[-1]) for array in (episodes.observations, episodes.goals, episodes.actions)
         ),
         "action range": f"{actions.min():.3g} … {actions.max():.3g}",
-        "achieved goals": f"{episodes.achieved.min():.3g} … {episodes.achieved.max():.3g}",
-        "SHA-256": episodes.checksum(),
+        "achieved goals": ranges(achieved),
+        "desired goals": ranges(goals),
     }
+    if group is not None:
+        met = np.linalg.norm(achieved[:, 1:] - goals[:, None], axis=-1) <= group.spec.goal_threshold
+        last, steps = 100 * met[:, -1].mean(), met.sum(1).mean()
+        facts["desired goal met"] = f"{last:.1f} % of episodes at the last step, {steps:.1f} steps each"
+        facts["inside the seen region"] = f"{100 * group.kept(achieved).mean():.1f} % of episodes"
+        for task in group.tasks:
+            seen = coverage(achieved, task.evaluation()[1], group.spec.goal_threshold)
+            facts[f"goals of {task.name} ever achieved"] = f"{100 * seen:.0f} %"
+    facts["SHA-256"] = episodes.checksum()
     note = out_of_range(episodes)
     return facts | ({"note": note} if note else {})
+
+
+def ranges(points: np.ndarray) -> str:
+    """From … to of every coordinate; of all together, where they are many."""
+    flat = points.reshape(-1, points.shape[-1])
+    if flat.shape[1] > 4:
+        return f"{flat.min():.3g} … {flat.max():.3g} ({flat.shape[1]} coordinates)"
+    return ", ".join(f"{low:.3g} … {high:.3g}" for low, high in zip(flat.min(0), flat.max(0), strict=True))
+
+
+def coverage(achieved: np.ndarray, goals: np.ndarray, threshold: float) -> float:
+    """The share of goals that some step of some episode comes within the threshold of."""
+    tree = KDTree(achieved.reshape(-1, achieved.shape[-1]))
+    return float((tree.query(goals)[0] <= threshold).mean())
 
 
 Data = (

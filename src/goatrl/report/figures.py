@@ -10,6 +10,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -23,6 +24,7 @@ from goatrl.types import Episodes, GoatError
 
 FORMATS = ("png", "svg", "pdf")
 DATA_COLOR, GOAL_COLOR, OURS_COLOR = "#8a8f98", "#d62728", "#1f5fa8"
+DATA_START = "#4f9d69"
 PALETTE = ("#1f5fa8", "#4f9d69", "#c8a13a", "#8a8f98", "#b0567d", "#d1622b")
 SEEN_COLOR = "#dcefe2"
 SPLIT_COLORS = {"iid": "#2e7d4f", "ood": "#c2410c"}
@@ -139,20 +141,36 @@ def density(grid: np.ndarray, spread: np.ndarray, episodes: Episodes) -> Figure:
 
 
 def dataset(episodes: Episodes, title: str) -> Figure:
-    """Where a dataset goes: achieved goals (first two coordinates), desired goals, and the actions taken."""
-    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-    space, actions = figure.subplots(1, 2)
+    """Where a dataset goes: places it visits, where episodes start and end, the desired goals, and the actions taken.
+
+    Seen in the first two coordinates of a goal, and in the first and third where those differ by more than a hair.
+    """
     achieved, goals = np.asarray(episodes.achieved), np.asarray(episodes.goals)
-    places = achieved[..., :2].reshape(-1, 2)
-    space.scatter(places[:, 0], places[:, 1], s=2, color=DATA_COLOR, linewidths=0, label="achieved", rasterized=True)
-    space.scatter(goals[:, 0], goals[:, 1], marker="*", s=22, color=GOAL_COLOR, linewidths=0, label="desired")
-    space.set_aspect("equal")
-    space.set_title(title, fontsize=9)
-    space.legend(fontsize=7, frameon=False)
+    views = [(0, 1)] + ([(0, 2)] if goals.shape[1] == 3 and np.ptp(achieved[..., 2]) > 0.1 * np.ptp(achieved[..., 0]) else [])
+    figure = Figure(figsize=(3.6 * (len(views) + 1), 3.2), layout="constrained")
+    figure.suptitle(title, fontsize=9)
+    *spaces, actions = figure.subplots(1, len(views) + 1)
+    few = np.linspace(0, episodes.count - 1, min(episodes.count, 300)).astype(int)  # more would only cover each other
+    for space, view in zip(spaces, views, strict=True):
+        across, up = view
+        places = achieved.reshape(-1, achieved.shape[-1])
+        shade = LogNorm() if len(places) > 1 else None
+        space.hist2d(places[:, across], places[:, up], bins=60, cmin=1, cmap="Greys", norm=shade, rasterized=True)
+        space.scatter(achieved[few, 0, across], achieved[few, 0, up], s=5, color=DATA_START, linewidths=0, label="start")
+        space.scatter(achieved[few, -1, across], achieved[few, -1, up], s=5, color=OURS_COLOR, linewidths=0, label="end")
+        space.scatter(goals[few, across], goals[few, up], marker="*", s=16, color=GOAL_COLOR, linewidths=0, label="desired")
+        space.set_aspect("equal", adjustable="datalim")
+        space.set_xlabel("xyz"[across], fontsize=8)
+        space.set_ylabel("xyz"[up], fontsize=8)
+        space.tick_params(labelsize=6)
+    spaces[0].legend(fontsize=7, frameon=False)
     taken = np.asarray(episodes.actions).reshape(-1, episodes.actions.shape[-1])
-    actions.hist(taken, bins=41, histtype="step", density=True, label=[f"axis {axis}" for axis in range(taken.shape[1])])
-    actions.legend(fontsize=7, frameon=False)
+    names = [f"axis {axis}" for axis in range(taken.shape[1])] if taken.shape[1] <= 4 else None
+    actions.hist(taken, bins=41, histtype="step", density=True, label=names)
+    if names:
+        actions.legend(fontsize=7, frameon=False)
     actions.set_title("actions, by axis", fontsize=9)
+    actions.tick_params(labelsize=6)
     return figure
 
 

@@ -1,0 +1,107 @@
+"""Datasets of robots from the command line: made once, found again, verified, offered where they are missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+from pathlib import Path
+
+import pytest
+
+from goatrl import cli, files, tasks
+from goatrl.cli import datasets as making_commands
+from goatrl.data import collect, making
+from goatrl.tasks import registry
+
+NAME = "hand-near-far"
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six episodes instead of ten thousand, in a cache of its own."""
+    group = tasks.get(NAME)
+    collection = dataclasses.replace(group.collection, episodes=6)
+    monkeypatch.setitem(registry._GROUPS, NAME, dataclasses.replace(group, collection=collection))
+    monkeypatch.setattr(collect, "WAVE", 8)
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def goat(*arguments: object) -> int:
+    return cli.main([str(argument) for argument in arguments])
+
+
+def test_a_dataset_is_made_once_and_found_again(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("data", "make", NAME) == 0
+    assert "6 of 6 kept" in capsys.readouterr().out
+    assert goat("data", "make", NAME) == 0
+    assert "already made" in capsys.readouterr().out
+    assert goat("data", "info", NAME, "--figure", "hand.png") == 0
+    shown = capsys.readouterr().out
+    for fact in ("63 / 15 / 20", "desired goal met", "goals of Far ever achieved"):
+        assert fact in shown
+    assert Path("hand.png").stat().st_size > 5_000
+
+
+def test_another_seed_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("data", "make", NAME, "--seed", 3) == 2
+    assert "name a file" in capsys.readouterr().err
+    assert goat("data", "make", NAME, "--seed", 3, "--out", "three.npz") == 0
+    assert goat("data", "info", "three.npz", "--group", NAME) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["make"], "name task groups, or say --all"),
+        (["make", NAME, "push-left-right", "--out", "x.npz"], "--out takes one dataset"),
+        (["make", "pointreach-expert-10"], "made whenever it is needed"),
+        (["make", "push-left"], "did you mean push-left-right"),
+        (["info", NAME], f"make it with `goat data make {NAME}`, or add --yes"),
+        (["verify", NAME], "is not made yet"),
+    ],
+)
+def test_errors_are_one_helpful_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("data", *arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_verifying(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert goat("data", "make", NAME) == 0
+    checksum = making.of_group(tasks.get(NAME)).checksum()
+    monkeypatch.setattr(making, "checksums", lambda: {NAME: checksum})
+    assert goat("data", "verify", NAME) == 0
+    assert "same" in capsys.readouterr().out
+    monkeypatch.setattr(making, "checksums", lambda: {NAME: "0" * 64})
+    assert goat("data", "verify", NAME) == 1
+    assert f"not the listed dataset: {NAME}" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_made_under_yes(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", "bc", "--group", NAME, "--seeds", 1, "--updates", 20, "--batch-size", 8, "--out", "run"]
+    assert goat(*arguments) == 2
+    assert "is not made yet" in capsys.readouterr().err
+    assert goat(*arguments, "--yes") == 0
+    assert "6 of 6 kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("answer", "code"), [("", 0), ("y", 0), ("n", 2)])
+def test_what_is_missing_is_offered(answer: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making_commands.sys, "stdin", type("Terminal", (), {"isatty": staticmethod(lambda: True)}))
+    asked = []
+    monkeypatch.setattr(making_commands.console, "input", lambda question: asked.append(question) or answer)
+    assert goat("data", "info", NAME) == code
+    assert len(asked) == 1
+    assert NAME in asked[0]
+
+
+def test_a_full_disk_leaves_nothing_half_written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", refuse)
+    assert goat("data", "make", NAME) == 1
+    assert "no space left on the disk" in capsys.readouterr().err
+    assert not list(Path("cache").rglob("*.npz"))
