@@ -79,9 +79,10 @@ class DataVerify:
         differing = []
         for name in self.groups or made:
             checksum, listed = making.of_group(tasks.get(name)).checksum(), making.checksums().get(name)
-            same = checksum == listed
-            console.print(f"{'[green]same[/green]' if same else '[red]differs[/red]'} {name} {checksum}", highlight=False)
-            if not same:
+            verdict = "not listed" if listed is None else "same" if checksum == listed else "differs"
+            color = {"not listed": "yellow", "same": "green", "differs": "red"}[verdict]
+            console.print(f"[{color}]{verdict}[/{color}] {name} {checksum}", highlight=False)
+            if verdict == "differs":
                 differing.append(name)
         if differing:
             raise DifferentData(f"not the listed dataset: {', '.join(differing)}; delete it and make it again")
