@@ -1,5 +1,6 @@
 """The command line: parse, call, print."""
 
+import dataclasses
 import os
 import sys
 from collections.abc import Sequence
@@ -21,14 +22,17 @@ from goatrl.files import cache_folder
 from goatrl.types import GoatError, unknown
 
 
+@dataclasses.dataclass(frozen=True)
 class DataCommands:
     """Make, convert and look at datasets (goat data --help)."""
 
 
+@dataclasses.dataclass(frozen=True)
 class ExpertCommands:
     """Train the experts that collect the robots' datasets (goat expert --help)."""
 
 
+@dataclasses.dataclass(frozen=True)
 class FigureCommands:
     """Draw figures from records and runs (goat figure --help)."""
 

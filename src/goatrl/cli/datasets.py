@@ -10,6 +10,7 @@ from goatrl.cli.console import console, progress_bar
 from goatrl.data import MissingDataset, making
 from goatrl.runs import Interrupted
 from goatrl.tasks import TaskGroup
+from goatrl.types import GoatError
 
 
 def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
@@ -35,8 +36,9 @@ def ensure(groups: Iterable[str], yes: bool) -> None:
     for group in missing:
         if not yes:
             if not sys.stdin.isatty():
-                raise MissingDataset(group)
-            answer = console.input(f"The dataset of {group.name} is not made yet, which takes minutes. Make it now? \\[Y/n] ")
+                raise GoatError(f"{MissingDataset(group)}, or add --yes")
+            others = f", as are {len(missing) - 1} more" if group is missing[0] and len(missing) > 1 else ""
+            answer = console.input(f"The dataset of {group.name} is missing{others}; it takes minutes. Make it now? \\[Y/n] ")
             if answer.strip().lower() not in ("", "y", "yes"):
                 raise MissingDataset(group)
         make_with_progress(group)

@@ -20,7 +20,7 @@ from goatrl.types import Episodes, GoatError
 def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
     cells = runner.suite_cells(suite, folder)
     if not cells:
-        raise GoatError(f"no records of suite {suite.name} in {folder}; make some with `goat bench`")
+        raise GoatError(f"no records of suite {suite.name} in {folder}; make some with `goat bench`, or name another --suite")
     return cells
 
 
@@ -78,7 +78,7 @@ class FigureBars:
     def run(self) -> None:
         suite = suites.get(self.suite)
         cells = recorded_cells(suite, self.folder)
-        figures.save(figures.bars(tables.entries(suite, cells, "success")), self.out)
+        figures.save(figures.bars(tables.entries(suite, cells, "success"), full=100.0 if suite.percent else 1.0), self.out)
         console.print(f"wrote {self.out}")
 
 

@@ -51,6 +51,7 @@ class Train:
     """Make the group's dataset if it is missing, without asking."""
 
     def run(self) -> None:
+        algorithms.get(self.algorithm)  # a misspelt name should not wait for a dataset
         if self.group is not None and self.data is None:
             ensure([self.group], self.yes)
         problem = open_problem(self.group, self.data, self.goal_threshold)

@@ -28,7 +28,7 @@ class MissingDataset(GoatError):
     """A robot dataset that has not been made on this machine yet."""
 
     def __init__(self, group: TaskGroup) -> None:
-        super().__init__(f"the dataset of {group.name} is not made yet; make it with `goat data make {group.name}`, or add --yes")
+        super().__init__(f"the dataset of {group.name} is not made yet; make it with `goat data make {group.name}`")
         self.group = group
 
 

@@ -25,7 +25,10 @@ from goatrl.types import Episodes, GoatError
 FORMATS = ("png", "svg", "pdf")
 DATA_COLOR, GOAL_COLOR, OURS_COLOR = "#8a8f98", "#d62728", "#1f5fa8"
 DATA_START = "#4f9d69"
-PALETTE = ("#1f5fa8", "#4f9d69", "#c8a13a", "#8a8f98", "#b0567d", "#d1622b")
+PALETTE = (
+    *("#1f5fa8", "#4f9d69", "#c8a13a", "#8a8f98", "#b0567d", "#d1622b"),
+    *("#6fa8dc", "#2f4f4f", "#9467bd", "#8c564b", "#bcbd22"),
+)
 SEEN_COLOR = "#dcefe2"
 SPLIT_COLORS = {"iid": "#2e7d4f", "ood": "#c2410c"}
 PLACES = {"reach": fetch.REACH, "push": fetch.PUSH, "pick": fetch.PICK, "slide": fetch.SLIDE}
@@ -88,8 +91,8 @@ def _goals(axis: Axes, goals: np.ndarray) -> None:
     axis.scatter(goals[:, 0], goals[:, 1], marker="*", s=22, color=GOAL_COLOR, zorder=3, linewidths=0)
 
 
-def bars(table: Sequence[Entry]) -> Figure:
-    """Success with its deviation over seeds, grouped by dataset; a tick marks the paper's number."""
+def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
+    """Success with its deviation over seeds, grouped by dataset; a tick marks the paper's number. `full` is success everywhere."""
     tasks = list(dict.fromkeys(entry.task for entry in table))
     datasets = list(dict.fromkeys(entry.dataset for entry in table))
     columns = list(dict.fromkeys(entry.column for entry in table))
@@ -114,7 +117,7 @@ def bars(table: Sequence[Entry]) -> Figure:
             if theirs:
                 axis.scatter(*zip(*theirs, strict=True), marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4)
         axis.set_xticks(range(len(datasets)), datasets)
-        axis.set_ylim(0, 1.08)
+        axis.set_ylim(0, 1.08 * full)
         axis.set_ylabel(f"success on {task}")
         axis.spines[["top", "right"]].set_visible(False)
     if any(entry.paper for entry in table):
