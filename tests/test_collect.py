@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl import tasks
+from goatrl import expert_training, tasks
 from goatrl.data import MissingDataset, collect, experts, making, of_group
 from goatrl.learn.networks import init_mlp, policy_action
 from goatrl.learn.normalize import Normalizer
@@ -62,6 +63,8 @@ def test_every_expert_ships_with_its_card(family: str) -> None:
     for key in ("hyperparameters", "schedule", "seed", "curve", "success", "episodes", "steps", "versions"):
         assert key in expert.card
     assert 0.5 < expert.card["success"] <= 1.0
+    recipe = json.loads(json.dumps(expert_training.plan(family).about))
+    assert {name: expert.card[name] for name in recipe} == recipe
 
 
 def test_unknown_experts_are_refused() -> None:

@@ -34,7 +34,7 @@ class Recipe:
 
 
 RECIPES = {
-    "reach": Recipe(20),
+    "reach": Recipe(3),
     "push": Recipe(170),
     "pick": Recipe(300),
     "slide": Recipe(225, updates=400, batch_size=2_048),
