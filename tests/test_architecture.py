@@ -12,7 +12,7 @@ from goatrl import tasks
 
 SOURCE = Path(goatrl.__file__).parent
 # `benchmark` writes the records that `report` reads.
-ROOMS_ABOVE = ["types", "files", "tasks", "sim", "data", "learn", "algorithms"]
+ROOMS_ABOVE = ["types", "files", "metrics", "tasks", "sim", "data", "learn", "algorithms"]
 ROOMS_BELOW = ["online", "problems", "runs", "online_runs", "expert_training", "benchmark", "report", "cli"]
 ORDER = [*ROOMS_ABOVE, "train", "checkpoint", "evaluate", *ROOMS_BELOW]
 MODULES = sorted(SOURCE.rglob("*.py"))

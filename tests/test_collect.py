@@ -17,7 +17,7 @@ from goatrl.data import MissingDataset, collect, experts, making, of_group
 from goatrl.learn.networks import init_mlp, policy_action
 from goatrl.learn.normalize import Normalizer
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError
+from goatrl.types import GoatError
 
 SMALL = 16
 
@@ -32,10 +32,6 @@ def few(name: str, episodes: int) -> TaskGroup:
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(collect, "WAVE", SMALL)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-
-
-def same(one: Episodes, other: Episodes) -> None:
-    assert one.checksum() == other.checksum()
 
 
 def test_an_expert_acts_as_the_network_it_was_trained_as() -> None:
@@ -87,7 +83,8 @@ def test_exploration_is_as_the_paper_says() -> None:
 @pytest.mark.parametrize("name", ["push-left-right", "pick-low-high", "hand-near-far"])
 def test_the_same_dataset_with_any_number_of_threads(name: str) -> None:
     group = few(name, 12)
-    same(making.make(group, threads=1), making.make(group, threads=2))
+    one, other = making.make(group, threads=1), making.make(group, threads=2)
+    assert one.checksum() == other.checksum()
 
 
 def test_another_seed_is_another_dataset() -> None:
@@ -144,7 +141,8 @@ def test_an_interrupted_dataset_is_taken_up_where_it_was(tmp_path: Path) -> None
     seen = []
     again = making.make(group, partial=partial, on_progress=lambda kept, count, simulated: seen.append((kept, simulated)))
     assert seen == [(16, 16), (32, 32), (40, 48)]
-    same(again, whole)
+    one, other = again, whole
+    assert one.checksum() == other.checksum()
 
 
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 no archive", None])
@@ -155,7 +153,8 @@ def test_a_damaged_or_foreign_beginning_is_not_taken_up(tmp_path: Path, damage: 
         other.save(partial)
     else:
         partial.write_bytes(damage)
-    same(making.make(group, partial=partial), making.make(group))
+    one, other = making.make(group, partial=partial), making.make(group)
+    assert one.checksum() == other.checksum()
 
 
 def test_the_cache(tmp_path: Path) -> None:
@@ -165,7 +164,8 @@ def test_the_cache(tmp_path: Path) -> None:
     path = making.make_cached(group)
     assert path == tmp_path / "goatrl" / "datasets" / "hand-near-far.npz"
     assert sorted(each.name for each in path.parent.iterdir()) == ["hand-near-far.about", "hand-near-far.npz"]
-    same(of_group(group), making.make(group))
+    one, other = of_group(group), making.make(group)
+    assert one.checksum() == other.checksum()
 
 
 def test_a_damaged_cache_is_one_line(tmp_path: Path) -> None:

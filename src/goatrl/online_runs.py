@@ -8,9 +8,7 @@ runs/NAME/config.json              what is trained, on which tasks, how
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goatrl import checkpoint
+from goatrl import checkpoint, metrics
 from goatrl.evaluate import success_rate
-from goatrl.files import WriteError, write_atomically
+from goatrl.files import write_atomically
 from goatrl.online import Round, Schedule, start, train_online
 from goatrl.problems import versions
 from goatrl.runs import Interrupted, stop_request
@@ -90,7 +88,7 @@ class OnlineRun:
         state = start(plan.members, plan.group.spec, plan.schedule, plan.trained)
         if self.checkpoint_path.exists():
             state = checkpoint.restore(self.checkpoint_path, state)
-        self._truncate_metrics(int(state.round))
+        metrics.truncate(self.metrics_path, int(state.round), "round,steps,seed,")
         if int(state.round) >= plan.rounds:
             return
         best, saved_at = self._best(), time.monotonic()
@@ -129,25 +127,10 @@ class OnlineRun:
 
     def _append_metrics(self, plan: OnlinePlan, done: Round, judged: np.ndarray | None) -> None:
         names = sorted(done.chunk.metrics)
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        if not self.metrics_path.exists():
-            writer.writerow(["round", "steps", "seed", "explored", "success", *names])
         steps = done.number * plan.schedule.episodes * plan.group.spec.horizon
+        rows = []
         for member, (_, seed) in enumerate(plan.members):
             success = "" if judged is None else f"{judged[member]:.4f}"
             losses = [f"{done.chunk.metrics[name][member].mean():.6g}" for name in names]
-            writer.writerow([done.number, steps, seed, f"{done.success[member]:.4f}", success, *losses])
-        try:
-            with self.metrics_path.open("a") as file:
-                file.write(buffer.getvalue())
-        except OSError as error:
-            raise WriteError(self.metrics_path, error) from error
-
-    def _truncate_metrics(self, rounds: int) -> None:
-        """Drop what was reported after the checkpoint: it will be computed again."""
-        if not self.metrics_path.exists():
-            return
-        header, *rows = self.metrics_path.read_text().splitlines() or [""]
-        kept = [row for row in rows if row.split(",")[0].isdigit() and int(row.split(",")[0]) <= rounds]
-        write_atomically(self.metrics_path, lambda file: file.write(("\n".join([header, *kept]) + "\n").encode()))
+            rows.append([done.number, steps, seed, f"{done.success[member]:.4f}", success, *losses])
+        metrics.append(self.metrics_path, ["round", "steps", "seed", "explored", "success", *names], rows)

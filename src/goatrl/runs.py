@@ -8,9 +8,7 @@ runs/NAME/config.json              what was trained, on which data, with which v
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 import json
 import signal
 import sys
@@ -26,9 +24,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goatrl import algorithms, checkpoint
+from goatrl import algorithms, checkpoint, metrics
 from goatrl.data import location
-from goatrl.files import WriteError, write_atomically
+from goatrl.files import write_atomically
 from goatrl.learn import normalize
 from goatrl.learn.parameters import Number, hyperparameters, override
 from goatrl.problems import Problem, open_problem, settings_of, versions
@@ -216,7 +214,7 @@ class Run:
         self,
         config: RunConfig,
         problem: Problem,
-        on_report: Callable[[int, Mapping[str, float]], None] = lambda step, metrics: None,
+        on_report: Callable[[int, Mapping[str, float]], None] = lambda step, losses: None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
     ) -> tuple[Members, TrainState]:
         """Train to the end, from the last checkpoint if there is one. Ctrl-C, a divergence and a full disk keep what is good."""
@@ -226,7 +224,7 @@ class Run:
         if self.checkpoint_path.exists():
             state = self.restore()[1]
             step = int(np.asarray(state.step)[0])
-        self._truncate_metrics(step)
+        metrics.truncate(self.metrics_path, step, "step,seed,")
         chunks = train(
             members,
             problem.spec,
@@ -274,25 +272,7 @@ class Run:
 
     def _append_metrics(self, chunk: Chunk, seeds: tuple[int, ...]) -> None:
         names = sorted(chunk.metrics)
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        if not self.metrics_path.exists():
-            writer.writerow(["step", "seed", *names])
+        rows = []
         for member, seed in enumerate(seeds):
-            writer.writerow([chunk.step, seed, *(f"{chunk.metrics[name][member].mean():.6g}" for name in names)])
-        try:
-            with self.metrics_path.open("a") as file:
-                file.write(buffer.getvalue())
-        except OSError as error:
-            raise WriteError(self.metrics_path, error) from error
-
-    def _truncate_metrics(self, step: int) -> None:
-        """Drop what was reported after the checkpoint: it will be computed again."""
-        if not self.metrics_path.exists():
-            return
-        header, *rows = self.metrics_path.read_text().splitlines() or [""]
-        if not header.startswith("step,seed,"):  # the disk was full before the first line was whole
-            self.metrics_path.unlink()
-            return
-        kept = [row for row in rows if row.split(",")[0].isdigit() and int(row.split(",")[0]) <= step]
-        write_atomically(self.metrics_path, lambda file: file.write(("\n".join([header, *kept]) + "\n").encode()))
+            rows.append([chunk.step, seed, *(f"{chunk.metrics[name][member].mean():.6g}" for name in names)])
+        metrics.append(self.metrics_path, ["step", "seed", *names], rows)
