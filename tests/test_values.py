@@ -54,6 +54,11 @@ def test_td_target_is_clipped_to_fifty(wrap):
     np.testing.assert_allclose(wrap(values.td_target)(reward, next_value, 0.98), [9.8, 20.6, 50.0, -50.0, -0.98], rtol=1e-5)
 
 
+def test_td_targets_of_costs_end_at_zero():
+    reward, next_value = jnp.asarray([-1.0, 0.0, 0.0, -1.0]), jnp.asarray([3.0, 2.0, -4.0, -100.0])
+    np.testing.assert_allclose(values.td_target(reward, next_value, 0.5, 0.0), [0.0, 0.0, -2.0, -2.0])
+
+
 def test_td_target_limit_follows_the_discount():
     np.testing.assert_allclose(values.td_target(jnp.ones(2), jnp.asarray([100.0, -100.0]), 0.5), [2.0, -2.0], rtol=1e-6)
 

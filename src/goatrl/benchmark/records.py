@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class Training:
     versions: Mapping[str, str]
     members: int  # how many agents trained together
     seconds: float
+    curves: Mapping[str, Sequence[Sequence[float]]] = dataclasses.field(default_factory=dict)  # metric → for each seed, its course
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ A value part offers::
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -34,10 +34,10 @@ class Value(Protocol):
     ) -> tuple[jax.Array, jax.Array]: ...
 
 
-def td_target(reward: jax.Array, next_value: jax.Array, discount: Any) -> jax.Array:
-    """r + γ V̂(s', g), clipped to ±1/(1−γ), the range that rewards of at most 1 allow (paper, eq. 6)."""
+def td_target(reward: jax.Array, next_value: jax.Array, discount: Any, highest: float | None = None) -> jax.Array:
+    """r + γ V̂(s', g), clipped to ±1/(1−γ), the range that rewards of at most 1 allow (paper, eq. 6), or to less above."""
     limit = 1.0 / (1.0 - discount)
-    return jax.lax.stop_gradient(jnp.clip(reward + discount * next_value, -limit, limit))
+    return jax.lax.stop_gradient(jnp.clip(reward + discount * next_value, -limit, limit if highest is None else highest))
 
 
 def squared_loss(error: jax.Array) -> jax.Array:
@@ -50,9 +50,11 @@ def expectile_loss(error: jax.Array, tau: Any) -> jax.Array:
     return jnp.where(error < 0, 1.0 - tau, tau) * error**2
 
 
-def ensemble_td_loss(reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any, tau: Any) -> jax.Array:
+def ensemble_td_loss(
+    reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any, tau: Any, highest: float | None = None
+) -> jax.Array:
     """Sum over the ensemble of the mean L2 (`tau` None) or expectile loss: (B,), (N, B), (N, B) → ()."""
-    error = td_target(jnp.broadcast_to(reward[None], value.shape), next_value, discount) - value
+    error = td_target(jnp.broadcast_to(reward[None], value.shape), next_value, discount, highest) - value
     return jnp.mean(squared_loss(error) if tau is None else expectile_loss(error, tau), axis=-1).sum()
 
 
@@ -101,6 +103,7 @@ class QEnsemble:
     size: int = static(default=1)
     tau: float | None = None
     penalty: Conservative | None = None
+    highest: ClassVar[float | None] = None  # what no TD target exceeds, if that is known
 
     def init(self, key: jax.Array, spec: Spec) -> Pytree:
         return init_ensemble(key, self.size, spec.observation_dim + spec.goal_dim + spec.action_dim, 1)
@@ -110,7 +113,7 @@ class QEnsemble:
     ) -> tuple[jax.Array, Metrics]:
         next_value = scalar_ensemble(target, batch.next_observation, batch.goal, next_action)
         value = scalar_ensemble(params, batch.observation, batch.goal, batch.action)
-        loss = ensemble_td_loss(batch.reward, value, next_value, discount, self.tau)
+        loss = ensemble_td_loss(batch.reward, value, next_value, discount, self.tau, self.highest)
         if self.penalty is not None:
             loss += self.penalty(params, batch, key)
         return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
@@ -124,6 +127,13 @@ class QEnsemble:
         both = self.values(params, *_both_steps(batch), jnp.concatenate([action, next_action]))
         value, next_value = jnp.split(both, 2, axis=-1)
         return mean_advantage(batch.reward, value, next_value, discount), value
+
+
+@pytree
+class CostQ(QEnsemble):
+    """Q for rewards of −1 and 0, of which no sum is positive: overestimation ends there."""
+
+    highest: ClassVar[float | None] = 0.0
 
 
 @pytree

@@ -10,7 +10,9 @@ import dataclasses
 import itertools
 import math
 
-from goatrl.tasks.regions import NOTHING, Box, Either, Redrawn, Region
+import numpy as np
+
+from goatrl.tasks.regions import NOTHING, Box, Either, Points, Redrawn, Region, grid
 from goatrl.tasks.types import Collection, Task, TaskGroup
 from goatrl.types import Settings, Spec
 
@@ -64,10 +66,20 @@ def disc(place: Place) -> Box:
     return Box((-math.inf,) * 3, (math.inf,) * 3, place.gripper[:2], farthest=0.15)
 
 
-def group(name: str, label: str, place: Place, settings: Settings, tasks: tuple[Task, ...], iid: Region) -> TaskGroup:
+def group(
+    name: str, label: str, place: Place, settings: Settings, tasks: tuple[Task, ...], iid: Region, coverage: Task
+) -> TaskGroup:
     family = name.split("-")[0]
     spec = REACH_SPEC if place is REACH else OBJECT_SPEC
-    return TaskGroup(name, label, family, settings, spec, tasks, iid, PHYSICS, COLLECTIONS[family])
+    return TaskGroup(name, label, family, settings, spec, tasks, iid, PHYSICS, COLLECTIONS[family], coverage)
+
+
+def coverage(place: Place, goals: Box, cells: tuple[int, int, int]) -> Task:
+    """Goals on a grid over a box; an object starts 0.1 m to the right of the gripper, where the data shows it."""
+    gx, gy, _ = place.gripper
+    start: Region = NOTHING if place is REACH else Points(np.array([[gx, gy + 0.1]]))
+    points = grid(goals.low, goals.high, cells)
+    return Task("Coverage", "map", start, points, episodes=len(points.points))
 
 
 def pairs(starts: dict[str, Region], goals: dict[str, Region]) -> tuple[Task, ...]:
@@ -86,7 +98,7 @@ def _sides(reach: float) -> dict[str, tuple[float, float]]:
     return {side: (low * reach, high * reach) for side, (low, high) in SIDES.items()}
 
 
-_AROUND = (-0.15, 0.15)
+_AROUND, _WIDE = (-0.15, 0.15), (-0.3, 0.3)
 _REACH_Z = (REACH.gripper[2] - 0.15, REACH.gripper[2] + 0.15)
 _PUSH_Z = (PUSH.table, PUSH.table)
 _PICK_Z = (PICK.table, PICK.table + 0.45)
@@ -116,6 +128,7 @@ GROUPS = (
         dataclasses.replace(REACH_SETTINGS, w=1.5, w_tau=2.5, tau=0.3),
         singles(NOTHING, {side: REACH.box(_AROUND, y, _REACH_Z) for side, y in _sides(0.15).items()}),
         half(REACH),
+        coverage(REACH, REACH.box(_AROUND, _AROUND, (REACH.gripper[2],) * 2), (10, 10, 1)),
     ),
     group(
         "reach-near-far",
@@ -126,10 +139,11 @@ GROUPS = (
             NOTHING,
             {
                 "Near": REACH.box(_AROUND, _AROUND, _REACH_Z, farthest=0.15),
-                "Far": REACH.box((-0.3, 0.3), (-0.3, 0.3), _REACH_Z, nearest=0.15, farthest=0.3),
+                "Far": REACH.box(_WIDE, _WIDE, _REACH_Z, nearest=0.15, farthest=0.3),
             },
         ),
         disc(REACH),
+        coverage(REACH, REACH.box(_WIDE, _WIDE, (REACH.gripper[2],) * 2), (10, 10, 1)),
     ),
     group(
         "push-left-right",
@@ -141,6 +155,7 @@ GROUPS = (
             {side: PUSH.box(_AROUND, y, _PUSH_Z) for side, y in _sides(0.15).items()},
         ),
         half(PUSH),
+        coverage(PUSH, PUSH.box(_AROUND, _AROUND, _PUSH_Z), (10, 10, 1)),
     ),
     group(
         "push-near-far",
@@ -151,10 +166,11 @@ GROUPS = (
             {"Near": PUSH.object_near(0.15, 0.1, 0.15), "Far": PUSH.object_near(0.3, 0.15, 0.3)},
             {
                 "Near": PUSH.box(_AROUND, _AROUND, _PUSH_Z, farthest=0.15),
-                "Far": PUSH.box((-0.3, 0.3), (-0.3, 0.3), _PUSH_Z, nearest=0.15, farthest=0.3),
+                "Far": PUSH.box(_WIDE, _WIDE, _PUSH_Z, nearest=0.15, farthest=0.3),
             },
         ),
         disc(PUSH),
+        coverage(PUSH, PUSH.box(_WIDE, _WIDE, _PUSH_Z), (10, 10, 1)),
     ),
     group(
         "pick-left-right",
@@ -166,6 +182,7 @@ GROUPS = (
             {side: PICK.box(_AROUND, y, _PICK_Z) for side, y in _sides(0.15).items()},
         ),
         half(PICK),
+        coverage(PICK, PICK.box(_AROUND, _AROUND, (0.6, 0.6)), (10, 10, 1)),
     ),
     group(
         "pick-low-high",
@@ -177,6 +194,7 @@ GROUPS = (
             {"Low": PICK.box(_AROUND, _AROUND, (PICK.table, 0.6)), "High": PICK.box(_AROUND, _AROUND, (0.6, 0.9))},
         ),
         Box((-math.inf,) * 3, (math.inf, math.inf, 0.6)),
+        coverage(PICK, PICK.box((0.0, 0.0), _AROUND, (PICK.table, 0.9)), (1, 8, 13)),
     ),
     group(
         "slide-left-right",
@@ -188,6 +206,7 @@ GROUPS = (
             {side: SLIDE.box(_SLIDE_NEAR, y, _SLIDE_Z) for side, y in _sides(0.2).items()},
         ),
         half(SLIDE),
+        coverage(SLIDE, SLIDE.box(_SLIDE_NEAR, (-0.2, 0.2), _SLIDE_Z), (9, 12, 1)),
     ),
     group(
         "slide-near-far",
@@ -202,5 +221,6 @@ GROUPS = (
             },
         ),
         Box((-math.inf,) * 3, (1.4, math.inf, math.inf)),
+        coverage(SLIDE, SLIDE.box((0.1, 0.6), (-0.2, 0.2), _SLIDE_Z), (12, 10, 1)),
     ),
 )

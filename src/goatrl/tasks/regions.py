@@ -61,6 +61,12 @@ class Box:
         return (distance >= self.nearest - tolerance) & (distance <= self.farthest + tolerance)
 
 
+def grid(low: tuple[float, ...], high: tuple[float, ...], cells: tuple[int, ...]) -> Points:
+    """The centres of equal cells between two corners, the last coordinate changing fastest."""
+    sides = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, cells, strict=True)]
+    return Points(np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, len(low)))
+
+
 @dataclasses.dataclass(frozen=True)
 class Redrawn:
     """A point of a box whose coordinate `axis` is then drawn anew: the released environments move objects to a side like this."""

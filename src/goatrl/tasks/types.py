@@ -13,7 +13,7 @@ import numpy as np
 from goatrl.tasks.regions import Region
 from goatrl.types import GoatError, Settings, Spec, unknown
 
-Split = Literal["iid", "ood", "mixed"]
+Split = Literal["iid", "ood", "mixed", "map"]
 EVALUATION_SEED = 0
 
 
@@ -75,6 +75,7 @@ class TaskGroup:
     iid: Region  # where every achieved goal of an episode must lie for the dataset to keep it
     physics: str = ""  # what else decides a trajectory
     collection: Collection | None = None  # PointReach has recipes of its own
+    coverage: Task | None = None  # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
 
     def check_fits(self, spec: Spec, what: str) -> None:
         """Refuse data or agents of other dimensions than the tasks'."""
@@ -96,6 +97,10 @@ class TaskGroup:
             digest.update(np.ascontiguousarray(starts, np.float32).tobytes())
             digest.update(np.ascontiguousarray(goals, np.float32).tobytes())
         return digest.hexdigest()
+
+    def judged(self) -> tuple[Task, ...]:
+        """All that agents are run on."""
+        return self.tasks if self.coverage is None else (*self.tasks, self.coverage)
 
     def task(self, name: str) -> Task:
         for task in self.tasks:
