@@ -116,7 +116,7 @@ def evaluate(
     on_progress: OnProgress | None = None,
 ) -> pa.Table:
     """One row per member and episode. Success: the goal is met at the last step. Return: steps at which it is met."""
-    tasks = group.judged() if tasks is None else tasks
+    tasks = group.tasks if tasks is None else tasks
     rows: list[dict[str, Any]] = []
     for task, achieved in zip(tasks, trajectories(members, state, group, tasks, on_progress), strict=True):
         starts, goals = task.evaluation()
