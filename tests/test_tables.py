@@ -16,6 +16,7 @@ from conftest import made_by_hand
 from goatrl import algorithms, tasks
 from goatrl.benchmark import paper, suites
 from goatrl.benchmark.records import Cell
+from goatrl.benchmark.statistics import Average, Interval
 from goatrl.report import tables
 from goatrl.report.tables import Entry
 
@@ -217,3 +218,124 @@ def test_terminal_shows_six_algorithms_in_80_columns() -> None:
     text = shown([entry(0.5, (0.5, 0.125), label) for label in labels], width=80)
     assert "…" not in text
     assert text.count("0.50±0.12") == 12
+
+
+def mean_of(
+    label: str, split: str, mean: float, paper: float | None, tasks: int = 2, of: int = 2, group: str = "", iqm: float = 0.5
+) -> Average:
+    return Average(label, split, tasks, mean, 0.125, Interval(mean, mean - 0.25, mean + 0.125), iqm, paper, of, group)
+
+
+AVERAGES = [
+    mean_of("GOAT", "all", 0.5, 0.625, group="Expert 10"),
+    mean_of("GOAT", "ood", 0.5, 0.75, tasks=1, of=3),
+    mean_of("GOAT", "all", 0.75, None, tasks=6, of=6),
+    mean_of("Mine", "all", 0.25, None, group="Expert 10"),
+    mean_of("Mine", "ood", 0.375, None, tasks=3, of=3),
+    mean_of("Mine", "all", 0.25, None, tasks=6, of=6),
+]
+
+
+def test_averages_in_markdown() -> None:
+    text = tables.averages_markdown({"success": AVERAGES, "return": AVERAGES[2:3]}, decimals=3)
+    assert text.split("\n\n", 1)[1] == (
+        "## success\n\n"
+        "| average over | GOAT | Mine |\n"
+        "|---|---:|---:|\n"
+        "| Expert 10 | 0.500 [0.250, 0.625] (0.625) | 0.250 [0.000, 0.375] |\n"
+        "| OOD tasks (1 of 3) | 0.500 [0.250, 0.625] (0.750) |  |\n"
+        "| OOD tasks (3) |  | 0.375 [0.125, 0.500] |\n"  # over other tasks, hence in another row
+        "| all tasks (6) | 0.750 [0.500, 0.875] | 0.250 [0.000, 0.375] |\n"
+        "\n## return\n\n"
+        "| average over | GOAT |\n"
+        "|---|---:|\n"
+        "| all tasks (6) | 0.750 [0.500, 0.875] |\n"
+    )
+
+
+def test_averages_in_80_columns() -> None:
+    buffer = io.StringIO()
+    wide = [mean_of("MARWIL+HER", split, 100.0, 100.0, 10, 26, iqm=99.5) for split in ("iid", "ood", "all")]
+    Console(file=buffer, width=80, color_system=None).print(tables.averages_terminal(wide, decimals=1))
+    lines = [line.split() for line in buffer.getvalue().splitlines()]
+    assert "…" not in buffer.getvalue()
+    assert lines[0] == ["mean", "95", "%", "interval", "IQM", "paper"]
+    assert [line for line in lines if "tasks" in line] == [[split, "tasks", "(10", "of", "26)"] for split in ("IID", "OOD", "all")]
+    rows = [line for line in lines if line[:1] == ["MARWIL+HER"]]
+    assert rows == [["MARWIL+HER", "100.0", "99.8", "to", "100.1", "99.5", "100.0"]] * 3
+
+
+def test_averages_without_a_paper() -> None:
+    buffer = io.StringIO()
+    Console(file=buffer, width=80, color_system=None).print(tables.averages_terminal(AVERAGES[-1:]))
+    assert "None" not in buffer.getvalue()
+    assert buffer.getvalue().splitlines()[-1].split() == ["Mine", "0.25", "0.00", "to", "0.38", "0.50"]
+
+
+def test_the_order_of_algorithms_is_compared_with_the_papers() -> None:
+    averages = [
+        mean_of(label, "ood", mean, theirs)
+        for label, mean, theirs in (("A", 0.1, 0.2), ("B", 0.9, 0.5), ("C", 0.4, 0.6), ("Mine", 0.0, None))
+    ]
+    assert tables.order_agreement(averages, "ood") == (3, pytest.approx(0.5))  # ranks 1 3 2 against 1 2 3
+    assert tables.order_agreement(averages, "iid") is None
+    assert tables.order_agreement(averages[1:], "ood") is None  # two have hardly an order
+    fewer = [dataclasses.replace(averages[0], tasks=1), *averages[1:]]
+    assert tables.order_agreement(fewer, "ood") is None  # A is averaged over other tasks
+    groups = [dataclasses.replace(each, group="Expert 10") for each in averages]
+    assert tables.order_agreement(groups, "ood") is None
+
+
+def test_latex() -> None:
+    assert tables.latex(TABLE).splitlines() == [
+        r"\begin{tabular}{llcc}",
+        r"\toprule",
+        r"Task Group & Task & GOAT & Mine \\",
+        r"\midrule",
+        r"Expert 10 & R10 & \textbf{0.75$\pm$0.12} & \underline{0.50$\pm$0.12} \\",
+        r" & {\scriptsize (paper)} & {\scriptsize (0.86$\pm$0.08)} &  \\",
+        r" & R20 & \textbf{0.33$\pm$0.12} &  \\",
+        r" & {\scriptsize (paper)} & {\scriptsize (0.48$\pm$0.21)} &  \\",
+        r"\midrule",
+        r"Non-Expert 50 & R10 & \textbf{1.00$\pm$0.12} &  \\",
+        r" & {\scriptsize (paper)} & {\scriptsize (1.00$\pm$0.00)} &  \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    assert "paper" not in tables.latex(TABLE, beside_paper=False)
+
+
+def test_latex_with_averages_under_groups_and_at_the_end() -> None:
+    lines = tables.latex(TABLE[:1] + TABLE[2:3], AVERAGES, beside_paper=False).splitlines()
+    assert lines[5:] == [
+        r" & Average & \textbf{0.50} & \underline{0.25} \\",
+        r"\midrule",
+        r"Average & OOD tasks (1 of 3) & \textbf{0.50} &  \\",
+        r" & OOD tasks (3) &  & \textbf{0.38} \\",
+        r" & all tasks (6) & \textbf{0.75} & \underline{0.25} \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    assert r" & {\scriptsize (paper)} & {\scriptsize (0.62)} &  \\" in tables.latex(TABLE, AVERAGES).splitlines()
+
+
+def test_what_reads_the_same_in_latex_is_marked_the_same() -> None:
+    means = {"A": 0.901, "B": 0.899, "C": 0.5, "D": 0.501, "E": 0.4}
+    row = tables.latex([entry(mean, None, label) for label, mean in means.items()]).splitlines()[4]
+    marks = [cell.split("{")[0].strip() for cell in row.removesuffix(r" \\").split("&")[2:]]
+    assert marks == [r"\textbf", r"\textbf", r"\underline", r"\underline", r"0.40$\pm$0.12"]
+
+
+@pytest.mark.parametrize(
+    ("label", "expected"),
+    [
+        ("GOAT(tau)", r"GOAT($\tau$)"),
+        ("alpha=0.01", r"$\alpha$=0.01"),
+        ("my_goat & 5 %", r"my\_goat \& 5 \%"),
+        ("a^b~{c}\\", r"a\textasciicircum{}b\textasciitilde{}\{c\}\textbackslash{}"),
+        ("Taurus #1 $", r"Taurus \#1 \$"),
+        ("CQL+HER", "CQL+HER"),
+    ],
+)
+def test_labels_as_latex_prints_them(label: str, expected: str) -> None:
+    assert tables.latex([entry(0.5, None, label)]).splitlines()[2] == rf"Task Group & Task & {expected} \\"

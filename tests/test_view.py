@@ -20,8 +20,11 @@ from PIL import Image
 import goatrl.sim.gym
 from goatrl import checkpoint, cli, tasks
 from goatrl import data as datasets
+from goatrl.benchmark import agents as benchmark
+from goatrl.benchmark.records import CellConfig, Training
 from goatrl.cli.view import View
 from goatrl.learn import normalize
+from goatrl.learn.parameters import hyperparameters
 from goatrl.problems import open_problem
 from goatrl.report import video
 from goatrl.runs import Run, configure
@@ -164,6 +167,13 @@ def test_a_run_can_act() -> None:
     run.prepare(config)
     checkpoint.save(run.checkpoint_path, init(config.members(), config.spec, normalize.identity(config.spec)), {"step": 0})
     name, policy = View(REACH.name, "left", (Path("clip.mp4"),), run.folder).actor(REACH)
+    assert name == "BC"
+    assert policy(np.zeros((2, 10)), np.ones((2, 3))).shape == (2, 4)
+    members = [(config.members()[0][0], seed) for seed in (3, 5)]
+    kept = CellConfig("reach-left-right", "bc", "", hyperparameters(members[0][0]), config.spec, "", "", 8, 8)
+    benchmark.save(Path("b"), kept, Training((3, 5), {}, 2, 1.0), init(members, config.spec, normalize.identity(config.spec)))
+    (file,) = Path("b/agents").iterdir()
+    name, policy = View(REACH.name, "left", (Path("clip.mp4"),), file, seed=5).actor(REACH)
     assert name == "BC"
     assert policy(np.zeros((2, 10)), np.ones((2, 3))).shape == (2, 4)
     push = tasks.get("push-left-right")

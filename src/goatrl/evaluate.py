@@ -52,7 +52,7 @@ def trajectories(
             for task, draw in zip(tasks, drawn, strict=True)
         ]
     starts, goals = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-    achieved = _robot_rollouts(partial(act, algorithms, state), len(members), group, starts, goals, on_progress)
+    achieved = _robot_rollouts(algorithms, state, len(members), group, starts, goals, on_progress)
     return np.split(achieved, np.cumsum([task.episodes for task in tasks])[:-1], axis=1)
 
 
@@ -67,15 +67,21 @@ def _point_rollouts(
 
 
 def _robot_rollouts(
-    choose: Callable[[jax.Array, jax.Array], jax.Array],
+    algorithms: Any,
+    state: TrainState,
     members: int,
     group: TaskGroup,
     starts: np.ndarray,
     goals: np.ndarray,
     on_progress: OnProgress | None = None,
 ) -> np.ndarray:
-    """All episodes of all members side by side, in as few batches as memory allows."""
+    """All episodes of all members side by side, in as few batches as memory allows.
+
+    Policies act where the robots are simulated, on the processor: a GPU may be busy with training for longer than a step takes.
+    """
     from goatrl.sim.mujoco import Simulator  # it takes a second to load, which PointReach need not pay
+
+    agents = jax.device_put((algorithms, state), jax.devices("cpu")[0])
 
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     most = max(1, int(available / 2 / EPISODE_BYTES / members))
@@ -83,10 +89,10 @@ def _robot_rollouts(
     total, done = len(batches) * group.spec.horizon, itertools.count(1)
     parts = []
     for batch in batches:
-        aims = jnp.float32(np.tile(goals[batch], (members, 1, 1)))
+        aims = np.tile(goals[batch], (members, 1, 1)).astype(np.float32)
 
-        def step(observations: np.ndarray, aims: jax.Array = aims) -> np.ndarray:
-            actions = choose(jnp.float32(observations).reshape(*aims.shape[:2], -1), aims)
+        def step(observations: np.ndarray, aims: np.ndarray = aims) -> np.ndarray:
+            actions = act(*agents, np.float32(observations).reshape(*aims.shape[:2], -1), aims)
             if on_progress is not None:
                 on_progress(next(done), total)
             return np.asarray(actions).reshape(len(observations), -1)
@@ -103,7 +109,7 @@ def success_rate(
     """Each robot agent's share of episodes, drawn by `seed` from a mix of tasks, that end at their goal: (members,)."""
     algorithms = stack([algorithm for algorithm, _ in members])
     starts, goals = draw_mix(tasks, seed, episodes)
-    achieved = _robot_rollouts(partial(act, algorithms, state), len(members), group, starts, goals)
+    achieved = _robot_rollouts(algorithms, state, len(members), group, starts, goals)
     distance = np.linalg.norm(achieved[:, :, -1] - goals[None], axis=-1)
     return (distance <= group.spec.goal_threshold).mean(axis=1)
 

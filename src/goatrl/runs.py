@@ -133,13 +133,16 @@ def stop_request() -> Iterator[Callable[[], bool]]:
 def load_policy(folder: Path | str, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """A trained agent as a function: act(observation, goal) → action in [-1, 1], for one pair or for a batch of them."""
     run = Run(Path(folder))
-    config = run.config()
-    algorithm, state = run.agent(seed)
+    return as_policy(*run.agent(seed), run.config().spec)
+
+
+def as_policy(algorithm: Algorithm, state: TrainState, spec: Spec) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """act(observation, goal) of one agent."""
     policy = jax.jit(lambda observation, goal: algorithm.act(state, observation, goal))
 
     def act(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
         pair = np.asarray(observation, np.float32), np.asarray(goal, np.float32)
-        needed = (config.spec.observation_dim, config.spec.goal_dim)
+        needed = (spec.observation_dim, spec.goal_dim)
         if pair[0].ndim != pair[1].ndim or tuple(array.shape[-1:] for array in pair) != tuple((size,) for size in needed):
             shapes = " and ".join(str(array.shape) for array in pair)
             raise GoatError(f"an observation has {needed[0]} and a goal {needed[1]} numbers, not shapes {shapes}")

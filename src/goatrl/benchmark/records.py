@@ -34,6 +34,10 @@ class CellConfig:
     updates: int
     batch_size: int
 
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> CellConfig:
+        return cls(**{**stored, "spec": Spec(**stored["spec"])})
+
     def path(self, folder: Path) -> Path:
         text = json.dumps(dataclasses.asdict(self), sort_keys=True)
         return folder / f"{self.group}--{self.algorithm}--{hashlib.sha256(text.encode()).hexdigest()[:12]}.parquet"
@@ -48,6 +52,10 @@ class Training:
     members: int  # how many agents trained together
     seconds: float
     curves: Mapping[str, Sequence[Sequence[float]]] = dataclasses.field(default_factory=dict)  # metric → for each seed, its course
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Training:
+        return cls(**{**stored, "seeds": tuple(stored["seeds"])})
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -112,10 +120,9 @@ def _read_file(path: Path) -> Cell:
         about = json.loads(table.schema.metadata[_METADATA])
         if about.pop("format") != _FORMAT:
             raise GoatError(f"{path} was written by another version of goatrl; read it with that one, or use another folder")
-        config = about.pop("config")
-        config["spec"] = Spec(**config["spec"])
-        trainings = [Training(**{**each, "seeds": tuple(each["seeds"])}) for each in about.pop("trainings")]
-        cell = Cell(config=CellConfig(**config), trainings=tuple(trainings), episodes=table.replace_schema_metadata(), **about)
+        config = CellConfig.from_json(about.pop("config"))
+        trainings = tuple(Training.from_json(each) for each in about.pop("trainings"))
+        cell = Cell(config=config, trainings=trainings, episodes=table.replace_schema_metadata(), **about)
         if set(table.column("seed").to_pylist()) != set(cell.seeds):
             raise ValueError("seeds and episodes disagree")
         return cell

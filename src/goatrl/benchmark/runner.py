@@ -1,17 +1,22 @@
-"""Runs the cells of a suite that have no record yet; cells that differ only in floats train together."""
+"""Runs the cells of a suite that have no record yet; cells that differ only in floats train together.
+
+While some cells train, those before are judged: the former is work for the GPU, the latter for the processor's cores.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from goatrl import algorithms
-from goatrl.benchmark import records
+from goatrl.benchmark import agents, records
 from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.benchmark.suites import Column, Suite
 from goatrl.evaluate import evaluate
@@ -19,9 +24,26 @@ from goatrl.learn.parameters import hyperparameters, override
 from goatrl.problems import Problem, open_problem, versions
 from goatrl.tasks import TaskGroup
 from goatrl.train import Diverged, check_schedule, default_interval, train
-from goatrl.types import Algorithm, GoatError, unknown
+from goatrl.types import Algorithm, GoatError, TrainState, unknown
 
-OnProgress = Callable[[str, int, int, Mapping[str, float]], None]  # what trains, update, updates, losses
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far some cells are."""
+
+    cells: Sequence[Planned]
+    what: str  # "training" or "judging"
+    done: int  # updates or simulated steps
+    total: int
+    losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    recorded: Cell | None = None  # the one cell that is ready now
+
+    @property
+    def title(self) -> str:
+        return f"{self.what} {title(self.cells)}"
+
+
+OnProgress = Callable[[Progress], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,18 +120,45 @@ def plan(
 
 
 def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> list[str]:
-    """Fill what is missing; each cell is on disk as soon as it is evaluated. Returns what diverged, which stops no other cell."""
-    missing = [cell for cell in planned if cell.missing]
+    """Fill what is missing; agents are on disk as soon as they are trained, a cell as soon as it is judged.
+
+    Returns what diverged, which stops no other cell.
+    """
     failures = []
-    while missing:
-        first = missing[0]
-        together = [cell for cell in missing if _train_together(first, cell)]
-        missing = [cell for cell in missing if not _train_together(first, cell)]
+    stopping = threading.Event()
+
+    def report(progress: Progress) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt  # also in the thread that judges, which no signal reaches
+        on_progress(progress)
+
+    with ThreadPoolExecutor(max_workers=1) as judge:
+        judging: Future[None] | None = None
         try:
-            _fill(suite, together, folder, on_progress)
-        except Diverged as error:
-            failures.append(f"{_title(together)}: {error}")
+            for together in batches(planned):
+                try:
+                    trained = _trained(together, folder, report)
+                except Diverged as error:
+                    failures.append(f"{title(together)}: {error}")
+                    continue
+                if judging is not None:
+                    judging.result()
+                judging = judge.submit(_judge, suite, trained, folder, report)
+            if judging is not None:
+                judging.result()
+        except BaseException:
+            stopping.set()
+            raise
     return failures
+
+
+def batches(planned: Iterable[Planned]) -> list[list[Planned]]:
+    """What is missing, in order, as lists of cells that train together."""
+    missing, found = [cell for cell in planned if cell.missing], []
+    while missing:
+        found.append([cell for cell in missing if _train_together(missing[0], cell)])
+        missing = [cell for cell in missing if cell not in found[-1]]
+    return found
 
 
 def _train_together(one: Planned, other: Planned) -> bool:
@@ -117,39 +166,69 @@ def _train_together(one: Planned, other: Planned) -> bool:
     return one.config.group == other.config.group and len(structures) == 1
 
 
-def _title(cells: Sequence[Planned]) -> str:
+def title(cells: Sequence[Planned]) -> str:
     what = ", ".join(cell.label for cell in cells) if len(cells) <= 2 else f"{cells[0].config.algorithm} × {len(cells)}"
     return f"{what} on {cells[0].group.label}"
 
 
-def _fill(suite: Suite, cells: Sequence[Planned], folder: Path, on_progress: OnProgress) -> None:
-    first = cells[0]
-    config, problem = first.config, first.problem
-    members = [(cell.algorithm, seed) for cell in cells for seed in cell.missing]
-    interval = default_interval(config.updates, first.algorithm.target_every)
-    title = _title(cells)
-    on_progress(title, 0, config.updates, {})
-    started = time.perf_counter()
+Trained = list[tuple[Planned, Training, TrainState]]
+
+
+def _trained(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trained:
+    """The agents of some cells: those on disk, the others after training, all of them at once."""
+    files = {cell.label: agents.path(folder, cell.config, cell.missing) for cell in cells}
+    ready = [cell for cell in cells if files[cell.label].exists()]
+    found = [(cell, *agents.load(files[cell.label], _members(cell), cell.config)) for cell in ready]
+    rest = [cell for cell in cells if cell not in ready]
+    return found + (_train(rest, folder, report) if rest else [])
+
+
+def _members(cell: Planned) -> list[tuple[Algorithm, int]]:
+    return [(cell.algorithm, seed) for seed in cell.missing]
+
+
+def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trained:
+    config, problem = cells[0].config, cells[0].problem
+    members = [member for cell in cells for member in _members(cell)]
+    interval = default_interval(config.updates, cells[0].algorithm.target_every)
+    report(Progress(cells, "training", 0, config.updates))
+    started, courses = time.perf_counter(), []
     for chunk in train(
         members, problem.spec, problem.episodes, updates=config.updates, batch_size=config.batch_size, interval=interval
     ):
         chunk.check_finite([seed for _, seed in members])
-        on_progress(title, chunk.step, config.updates, {name: float(v.mean()) for name, v in chunk.metrics.items()})
+        courses.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
+        losses = {name: float(values.mean()) for name, values in courses[-1].items()}
+        report(Progress(cells, "training", chunk.step, config.updates, losses))
     seconds = time.perf_counter() - started
-    position = 0
+    found, position = [], 0
     for cell in cells:
         mine = slice(position, position + len(cell.missing))
         position = mine.stop
+        curves = {name: _course([course[name][mine] for course in courses]) for name in courses[0]}
+        training = Training(cell.missing, versions(), len(members), seconds, curves)
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
-        judged = partial(_on_judged, on_progress, f"judging {_title([cell])}")
-        episodes = evaluate(members[mine], state, cell.group, on_progress=judged)
-        training = Training(cell.missing, versions(), len(members), seconds)
+        agents.save(folder, cell.config, training, state)
+        found.append((cell, training, state))
+    return found
+
+
+def _course(reports: Sequence[np.ndarray]) -> list[list[float]]:
+    """A metric report by report → seed by seed, with as many digits as a picture shows."""
+    return [[float(f"{value:.4g}") for value in course] for course in np.stack(reports, axis=1)]
+
+
+def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> None:
+    for cell, training, state in trained:
+
+        def judged(done: int, total: int, cell: Planned = cell) -> None:
+            report(Progress([cell], "judging", done, total))
+
+        episodes = evaluate(_members(cell), state, cell.group, cell.group.judged(), on_progress=judged)
         fresh = Cell(suite.name, cell.label, cell.config, (training,), episodes)
-        records.write(folder, fresh if cell.recorded is None else cell.recorded.grown(training, episodes))
-
-
-def _on_judged(on_progress: OnProgress, title: str, done: int, total: int) -> None:
-    on_progress(title, done, total, {})
+        whole = fresh if cell.recorded is None else cell.recorded.grown(training, episodes)
+        records.write(folder, whole)
+        report(Progress([cell], "judging", 1, 1, recorded=whole))
 
 
 def suite_cells(suite: Suite, folder: Path) -> list[Cell]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from goatrl.benchmark.statements import BENCHMARK, DIDACTIC, Conclusion
 from goatrl.tasks import fetch, hand
 from goatrl.types import unknown
 
@@ -25,8 +26,17 @@ class Suite:
     groups: tuple[str, ...]
     columns: tuple[Column, ...]
     paper: Mapping[str, str]  # metric → table of the paper, where there is one
-    statements: bool = False  # whether the paper's didactic conclusions are checked on it
+    statements: tuple[Conclusion, ...] = ()  # what the paper concludes from it
     percent: bool = False  # whether success is shown in percent, as the paper does for robots
+
+    @property
+    def decimals(self) -> int:
+        """As many as the paper prints."""
+        return 1 if self.percent else 2
+
+    def scale(self, metric: str) -> float:
+        """By which a recorded metric is multiplied to be shown."""
+        return 100.0 if self.percent and metric == "success" else 1.0
 
 
 POINTREACH_COLUMNS = (
@@ -60,6 +70,7 @@ SUITES = (
         tuple(group.name for group in (*fetch.GROUPS, *hand.GROUPS)),
         PAPER_COLUMNS,
         {"success": "benchmark_success", "return": "benchmark_return"},
+        statements=BENCHMARK,
         percent=True,
     ),
     Suite(
@@ -68,7 +79,7 @@ SUITES = (
         POINTREACH_GROUPS,
         POINTREACH_COLUMNS,
         {"success": "pointreach_success", "return": "pointreach_return"},
-        statements=True,
+        statements=DIDACTIC,
     ),
     Suite(
         "pointreach-imbalanced",

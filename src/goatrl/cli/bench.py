@@ -1,19 +1,20 @@
 """goat bench"""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from rich.progress import TaskID
+import jax
 from tyro.conf import Positional, arg
 
 from goatrl import tasks
-from goatrl.benchmark import records, runner, statements, suites
-from goatrl.cli.console import console, dataset_files, losses, plural, progress_bar
+from goatrl.benchmark import estimate, records, runner, statements, statistics, suites
+from goatrl.cli.board import Board, live
+from goatrl.cli.console import console, dataset_files, duration, plural
 from goatrl.cli.datasets import ensure
 from goatrl.files import write_atomically
-from goatrl.report import tables
+from goatrl.report import figures, tables
 from goatrl.runs import Interrupted
 from goatrl.train import Diverged
 
@@ -59,29 +60,35 @@ class Bench:
         console.print(
             f"{suite.name}: {plural(len(planned), 'cell')} of {plural(self.seeds, 'seed')}, {missing} to run, records in {folder}"
         )
-        with progress_bar() as progress:
-            bars: dict[str, TaskID] = {}
-
-            def show(label: str, step: int, updates: int, metrics: Mapping[str, float]) -> None:
-                if label not in bars:
-                    bars[label] = progress.add_task(label, total=updates, losses="compiling")
-                if step:
-                    progress.update(bars[label], completed=step, losses=losses(metrics))
-
+        if missing:
+            training, judging = estimate.seconds(planned)
+            whole = duration(training + judging if jax.default_backend() == "cpu" else max(training, judging))
+            console.print(f"expected to take about {whole} here (training {duration(training)}, judging {duration(judging)})")
+        with live(Board(planned, suite.percent)) as board:
             try:
-                failures = runner.run(suite, planned, folder, show)
+                failures = runner.run(suite, planned, folder, board.show)
             except KeyboardInterrupt:
-                raise Interrupted(f"stopped; the cells that are done are in {folder}, and the same command goes on") from None
+                raise Interrupted(f"stopped; what is trained and judged is in {folder}, and the same command goes on") from None
         cells = runner.suite_cells(suite, folder)
+        draw_datasets(planned, folder)
         if cells:  # none, if all have diverged
             publish(suite, cells, folder)
         if failures:
             raise Diverged("; ".join(failures))
 
 
+def draw_datasets(planned: Sequence[runner.Planned], folder: Path) -> None:
+    """A picture of each robot dataset beside the records, for the report, which does not open datasets."""
+    for group, problem in {cell.group.name: (cell.group, cell.problem) for cell in planned}.values():
+        path = folder / "media" / f"{group.name}--dataset.png"
+        if group.family != "point" and not path.exists():
+            figures.save(figures.dataset(problem.episodes, f"{group.label}: {problem.episodes.count:,} episodes"), path)
+
+
 def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) -> None:
     """Print the tables and verdicts of all that a folder holds of a suite, and write them beside the records."""
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
+    averages = {metric: statistics.averages(suite, cells, metric) for metric in by_metric}
     counts = sorted({len(cell.seeds) for cell in cells})
     over = plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds (table.csv has each)"
     for metric, table in by_metric.items():
@@ -89,7 +96,12 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
         for part in tables.columns_at_a_time(table, 5 if suite.percent else 6):
             console.print(tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2))
         write_text(folder / f"{metric}.md", tables.markdown(table))
+        write_text(folder / f"{metric}.tex", tables.latex(table, averages[metric]))
     write_text(folder / "table.csv", tables.comma_separated(by_metric))
+    write_text(folder / "averages.md", tables.averages_markdown(averages, suite.decimals))
+    console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)\n")
+    over_splits = [average for average in averages["success"] if not average.group]
+    console.print(tables.averages_terminal(over_splits, suite.decimals))
     other = sorted({cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates})
     if other:
         console.print(f"note: trained with {', '.join(map(str, other))} updates, not the paper's number")
@@ -104,11 +116,13 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
             places = entry.decimals
             numbers = f"{entry.mean:.{places}f}, paper {theirs[0]:.{places}f} ± {theirs[1]:.{places}f}"
             console.print(f"  {entry.dataset}, {entry.task}, {entry.column}: {numbers}")
-    if suite.statements:
-        print_verdicts(statements.check({(cell.config.group, cell.label): cell for cell in cells}))
+    order = tables.order_agreement(over_splits, "ood")
+    if order is not None:
+        console.print(f"rank correlation of the OOD averages of {order[0]} algorithms with the paper's: {order[1]:.3f}")
+    print_verdicts(statements.check(suite, cells))
     made = sorted({" ".join((t.versions["device"], "jax", t.versions["jax"])) for cell in cells for t in cell.trainings})
     console.print(f"[dim]trained on {', '.join(made)}[/dim]", highlight=False)
-    console.print(f"wrote {folder}/success.md, return.md and table.csv")
+    console.print(f"wrote success and return (.md, .tex), averages.md and table.csv to {folder}")
 
 
 def print_verdicts(verdicts: Sequence[statements.Verdict]) -> None:

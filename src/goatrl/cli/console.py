@@ -52,8 +52,7 @@ def dataset_files(texts: Sequence[str]) -> dict[str, Path]:
     return {name: Path(file) for name, file in pairs(texts, "a dataset: write GROUP=FILE").items()}
 
 
-@contextmanager
-def progress_bar() -> Iterator[Progress]:
+def bars() -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=10),
@@ -61,8 +60,20 @@ def progress_bar() -> Iterator[Progress]:
         TextColumn("[dim]{task.fields[losses]}[/dim]"),
         TimeRemainingColumn(elapsed_when_finished=True, compact=True),
     )
-    with Progress(*columns, console=console) as progress:
+    return Progress(*columns, console=console)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress]:
+    with bars() as progress:
         yield progress
+
+
+def duration(seconds: float) -> str:
+    """A time as one says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
 
 
 def losses(metrics: Mapping[str, float]) -> str:

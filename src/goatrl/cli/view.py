@@ -9,9 +9,10 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from goatrl import algorithms, tasks
+from goatrl.benchmark import agents
 from goatrl.cli.console import console, progress_bar
 from goatrl.data import experts
-from goatrl.runs import Run, load_policy
+from goatrl.runs import Run, as_policy, load_policy
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
@@ -26,6 +27,7 @@ class View:
       goat view push-left-right --task Right2Left --out clip.mp4
       goat view hand-near-far --task Near --expert --out hand.gif
       goat view reach-left-right --task Left --run runs/goat --out clip.mp4 clip.gif
+      goat view push-left-right --task Left2Left --run bench/paper/agents/push-left-right--goat--….safetensors --out clip.mp4
     """
 
     group: Positional[str]
@@ -36,7 +38,7 @@ class View:
     """The clip (.mp4, .gif); several are written from one recording."""
     # `run` is also what every command does, hence the other name here.
     folder: Annotated[Path | None, arg(name="run", metavar="FOLDER")] = None
-    """The run whose agent acts; actions are random without one."""
+    """The run whose agent acts, or a file of agents that `goat bench` kept; actions are random without one."""
     expert: bool = False
     """Let the expert act that collects the robot's data."""
     seed: int = 0
@@ -79,6 +81,10 @@ class View:
         if self.folder is None:
             generator = np.random.default_rng(self.seed)
             return "random actions", lambda observations, goals: generator.uniform(-1, 1, (len(goals), group.spec.action_dim))
+        if self.folder.is_file():
+            cell, algorithm, state = agents.one(self.folder, self.seed)
+            group.check_fits(cell.spec, str(self.folder))
+            return algorithms.get(cell.algorithm).label, as_policy(algorithm, state, cell.spec)
         config = Run(self.folder).config()
         group.check_fits(config.spec, str(self.folder))
         return algorithms.get(config.algorithm).label, load_policy(self.folder, self.seed)

@@ -1,21 +1,24 @@
-"""Tables from records: mean ± standard deviation over seeds, beside the paper's numbers."""
+"""Tables from records, beside the paper's numbers: mean ± standard deviation over seeds, and averages over tasks."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
 import io
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich import box
 from rich.table import Table
-from scipy import stats
 
 from goatrl import tasks
 from goatrl.benchmark import paper
 from goatrl.benchmark.records import Cell
+from goatrl.benchmark.statistics import Average, rank_correlation
 from goatrl.benchmark.suites import Suite
+
+SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +43,7 @@ class Entry:
 def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
     """All numbers of one metric."""
     published = paper.results(suite.paper[metric], metric) if metric in suite.paper else {}
-    scale = 100.0 if suite.percent and metric == "success" else 1.0
-    decimals = 1 if suite.percent else 2
+    scale, decimals = suite.scale(metric), suite.decimals
     found = []
     for cell in cells:
         group = tasks.get(cell.config.group)
@@ -69,9 +71,21 @@ def agreement(table: Sequence[Entry]) -> Agreement | None:
         return None
     ours = np.array([entry.mean for entry in beside])
     theirs = np.array([entry.paper[0] for entry in beside if entry.paper is not None])
-    correlation = float(stats.spearmanr(ours, theirs).statistic) if len(set(ours)) > 1 and len(set(theirs)) > 1 else float("nan")
     far = tuple(entry for entry in beside if entry.far)
-    return Agreement(len(beside), float(np.abs(ours - theirs).mean()), correlation, far)
+    return Agreement(len(beside), float(np.abs(ours - theirs).mean()), rank_correlation(ours.tolist(), theirs.tolist()), far)
+
+
+def order_agreement(averages: Sequence[Average], split: str) -> tuple[int, float] | None:
+    """How many algorithms the paper has as well, and the rank correlation of their averages; None for fewer than three.
+
+    Only algorithms averaged over as many tasks as the most complete one take part: other tasks would be another order.
+    """
+    beside = [each for each in averages if each.split == split and not each.group and each.paper is not None]
+    most = max((each.tasks for each in beside), default=0)
+    pairs = [(each.mean, each.paper) for each in beside if each.tasks == most and each.paper is not None]
+    if len(pairs) < 3:
+        return None
+    return len(pairs), rank_correlation(*map(list, zip(*pairs, strict=True)))
 
 
 def _grid(table: Sequence[Entry]) -> tuple[list[str], list[tuple[str, str]], dict[tuple[str, str, str], Entry]]:
@@ -136,3 +150,121 @@ def comma_separated(tables: Mapping[str, Sequence[Entry]]) -> str:
             beside = ("", "") if e.paper is None else e.paper
             writer.writerow([metric, e.dataset, e.task, e.column, f"{e.mean:.4f}", f"{e.std:.4f}", e.seeds, *beside])
     return buffer.getvalue()
+
+
+def _over(average: Average) -> str:
+    """What it is an average over, and of how many tasks if not of all."""
+    if average.group:
+        return average.group
+    return f"{SPLITS[average.split]} ({average.tasks if average.tasks == average.of else f'{average.tasks} of {average.of}'})"
+
+
+def _rows_of_averages(averages: Sequence[Average]) -> dict[str, dict[str, Average]]:
+    """What it is over → column → average. Averages over different numbers of tasks never stand in one row."""
+    rows: dict[str, dict[str, Average]] = {}
+    for average in sorted(averages, key=lambda each: (not each.group, list(SPLITS).index(each.split))):
+        rows.setdefault(_over(average), {})[average.label] = average
+    return rows
+
+
+def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
+    """Row by row the algorithms' averages with their intervals; narrow enough for 80 columns."""
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    drawn.add_column("", no_wrap=True)
+    for column in ("mean", "95 % interval", "IQM", "paper"):
+        drawn.add_column(column, justify="right", no_wrap=True)
+    for over, row in _rows_of_averages(averages).items():
+        drawn.add_row(f"[bold]{over}[/bold]")
+        for place, (label, each) in enumerate(row.items(), start=1):
+            mean, low, high, middle, beside = (
+                "" if number is None else f"{number:.{decimals}f}"
+                for number in (each.mean, each.interval.low, each.interval.high, each.iqm, each.paper)
+            )
+            drawn.add_row(f"  {label}", mean, f"{low} to {high}", middle, f"[dim]{beside}[/dim]", end_section=place == len(row))
+    return drawn
+
+
+def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int = 2) -> str:
+    """A table for each metric: groups, then splits; ours with its interval, and the paper's in brackets."""
+    parts = ["Averages over tasks, [95 % bootstrap interval over seeds and episodes], (the paper's over the same tasks).\n"]
+    for metric, averages in by_metric.items():
+        columns = list(dict.fromkeys(average.label for average in averages))
+        lines = [f"## {metric}\n", f"| average over | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
+        for over, row in _rows_of_averages(averages).items():
+            texts = [_average(row[column], decimals) if column in row else "" for column in columns]
+            lines.append(f"| {over} | {' | '.join(texts)} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def _average(average: Average, decimals: int) -> str:
+    sure = f"[{average.interval.low:.{decimals}f}, {average.interval.high:.{decimals}f}]"
+    beside = "" if average.paper is None else f" ({average.paper:.{decimals}f})"
+    return f"{average.mean:.{decimals}f} {sure}{beside}"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Typeset:
+    """A number of a LaTeX table, with the paper's below it."""
+
+    mean: float
+    ours: str
+    theirs: str
+
+
+def latex(table: Sequence[Entry], averages: Sequence[Average] = (), beside_paper: bool = True) -> str:
+    """A tabular in the paper's layout, for the package booktabs: the best of each row bold, the second underlined.
+
+    Under each group stands its average and at the end the averages over splits, if they are given.
+    """
+    columns, rows, at = _grid(table)
+    decimals = table[0].decimals
+    blocks: dict[str, dict[str, list[_Typeset | None]]] = {}
+    for dataset, task in rows:
+        blocks.setdefault(dataset, {})[task] = [_typeset_entry(at.get((dataset, task, column))) for column in columns]
+    for over, row in _rows_of_averages(averages).items():
+        block, title = (over, "Average") if over in blocks else ("Average", over)
+        blocks.setdefault(block, {})[title] = [_typeset_average(row.get(column), decimals) for column in columns]
+    lines = [" & ".join(["Task Group", "Task", *map(_escaped, columns)]) + r" \\"]
+    for block, found in blocks.items():
+        lines.append(r"\midrule")
+        for place, (title, numbers) in enumerate(found.items()):
+            heading = ["" if place else _escaped(block), _escaped(title)]
+            lines.extend(_typeset_row(heading, numbers, decimals, beside_paper))
+    return "\n".join([rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _typeset_entry(entry: Entry | None) -> _Typeset | None:
+    if entry is None:
+        return None
+    ours, theirs = (
+        "" if pair is None else _number(*pair, entry.decimals).replace(" ± ", r"$\pm$")
+        for pair in ((entry.mean, entry.std), entry.paper)
+    )
+    return _Typeset(entry.mean, ours, theirs)
+
+
+def _typeset_average(average: Average | None, decimals: int) -> _Typeset | None:
+    if average is None:
+        return None
+    theirs = "" if average.paper is None else f"{average.paper:.{decimals}f}"
+    return _Typeset(average.mean, f"{average.mean:.{decimals}f}", theirs)
+
+
+def _typeset_row(heading: Sequence[str], found: Sequence[_Typeset | None], decimals: int, beside_paper: bool) -> list[str]:
+    # Compared as printed: numbers that read the same are equally good.
+    best = sorted({round(number.mean, decimals) for number in found if number is not None}, reverse=True)
+    marks = dict(zip(best, (r"\textbf{%s}", r"\underline{%s}"), strict=False))
+    ours = ["" if n is None else marks.get(round(n.mean, decimals), "%s") % n.ours for n in found]
+    lines = [" & ".join([*heading, *ours]) + r" \\"]
+    if beside_paper and any(number is not None and number.theirs for number in found):
+        theirs = ["" if n is None or not n.theirs else rf"{{\scriptsize ({n.theirs})}}" for n in found]
+        lines.append(" & ".join(["", r"{\scriptsize (paper)}", *theirs]) + r" \\")
+    return lines
+
+
+def _escaped(text: str) -> str:
+    """Text as LaTeX prints it; names of Greek letters become the letters."""
+    plain = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    safe = re.sub(r"[\\~^&%$#_{}]", lambda found: plain.get(found[0], "\\" + found[0]), text)
+    return re.sub(r"\b(alpha|beta|gamma|tau)\b", r"$\\\1$", safe)

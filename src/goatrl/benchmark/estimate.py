@@ -1,0 +1,40 @@
+"""About how long a plan takes. Rates are those of benchmarks/README.md; the first cells of a run soon know better."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+import jax
+
+from goatrl.benchmark.runner import Planned, batches
+
+FLOPS_PER_WEIGHT = 12  # of an update, per sample: the passes with gradients take six, the others two each
+CORE_RATE, GPU_RATE = 75e9, 40e12  # floating-point operations per second
+GPU_LATENCY = 100e-6  # seconds per update, however small it is
+COMPILATION = 8.0  # seconds
+ROBOT_STEPS = 600.0  # simulated per core and second
+
+
+def seconds(planned: Sequence[Planned]) -> tuple[float, float]:
+    """Training and judging of all that is missing. On a machine with a GPU the two overlap."""
+    missing = batches(planned)
+    return sum(map(_training, missing)), sum(_judging(cell) for cells in missing for cell in cells)
+
+
+def _training(together: Sequence[Planned]) -> float:
+    config, members = together[0].config, sum(len(cell.missing) for cell in together)
+    state = jax.eval_shape(lambda: together[0].algorithm.init(jax.random.key(0), config.spec))
+    weights = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(state.params))
+    work = FLOPS_PER_WEIGHT * weights * config.batch_size * config.updates * members
+    if jax.default_backend() == "cpu":
+        return COMPILATION + work / (CORE_RATE * (os.cpu_count() or 1))
+    return COMPILATION + work / GPU_RATE + GPU_LATENCY * config.updates
+
+
+def _judging(cell: Planned) -> float:
+    if cell.group.family == "point":
+        return 0.0
+    episodes = sum(task.episodes for task in cell.group.judged()) * len(cell.missing)
+    return episodes * cell.config.spec.horizon / (ROBOT_STEPS * (os.cpu_count() or 1))

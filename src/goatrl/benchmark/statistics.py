@@ -1,0 +1,241 @@
+"""Averages over tasks and how sure they are, from raw records alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from goatrl import tasks
+from goatrl.benchmark import paper
+from goatrl.benchmark.records import Cell
+
+if TYPE_CHECKING:  # a suite carries conclusions, which are checked with these statistics
+    from goatrl.benchmark.suites import Suite
+
+Value = Any  # a float; for resampled scores an array, one float per resample
+RESAMPLES = 2000
+LEVEL = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    value: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Block:
+    """One algorithm on one group. Its tasks share their seeds: a seed is the same agent in each."""
+
+    group: str
+    seeds: tuple[int, ...]
+    episodes: Mapping[str, np.ndarray]  # task → (..., seeds, episodes), where leading axes are resamples
+
+    @property
+    def means(self) -> np.ndarray:
+        """Of each seed on each task: (..., tasks, seeds)."""
+        return np.stack([values.mean(axis=-1) for values in self.episodes.values()], axis=-2)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scores:
+    """All that is recorded of one algorithm, group by group."""
+
+    label: str
+    blocks: tuple[Block, ...]
+
+    def only(self, *, split: str | None = None, group: str | None = None) -> Scores:
+        """The tasks of one split, of one group, or both."""
+        found = []
+        for block in self.blocks:
+            kept = {name: v for name, v in block.episodes.items() if split in (None, tasks.get(block.group).task(name).split)}
+            if kept and group in (None, block.group):
+                found.append(dataclasses.replace(block, episodes=kept))
+        return Scores(self.label, tuple(found))
+
+    def by_task(self) -> dict[tuple[str, str], np.ndarray]:
+        """(group, task) → the mean of each seed: (..., seeds)."""
+        return {(block.group, name): v.mean(axis=-1) for block in self.blocks for name, v in block.episodes.items()}
+
+
+Statistic = Callable[[Scores], Value]
+
+
+def scores(cells: Iterable[Cell], label: str, metric: str = "success", split: str | None = None) -> Scores:
+    """The raw episodes of one column: all tasks, or those of one split. Maps of coverage are pictures, and stay out."""
+    return Scores(label, tuple(_block(cell, metric) for cell in cells if cell.label == label)).only(split=split)
+
+
+def _block(cell: Cell, metric: str) -> Block:
+    of_task, of_seed, values = cell.column("task"), cell.column("seed"), cell.column(metric)
+    if values.dtype != bool:
+        values = values.astype(float)
+    episodes = {
+        task.name: np.stack([values[(of_task == task.name) & (of_seed == seed)] for seed in cell.seeds])
+        for task in tasks.get(cell.config.group).tasks
+    }
+    return Block(cell.config.group, cell.seeds, episodes)
+
+
+def average(scores: Scores) -> Value:
+    """Mean over tasks of their means: every task counts the same, as in the paper's averages."""
+    return np.concatenate([block.means.mean(axis=-1) for block in scores.blocks], axis=-1).mean(axis=-1)
+
+
+def interquartile_mean(scores: Scores) -> Value:
+    """Mean of the middle half of all (seed, task) means: neither the easiest nor the hardest decide it (Agarwal et al., 2021)."""
+    means = [block.means for block in scores.blocks]
+    return stats.trim_mean(np.concatenate([each.reshape(*each.shape[:-2], -1) for each in means], axis=-1), 0.25, axis=-1)
+
+
+def probability_of_improvement(one: Scores, other: Scores) -> Value:
+    """How likely a seed of `one` beats a seed of `other`, averaged over the tasks that both have; a tie counts half."""
+    first, second = one.by_task(), other.by_task()
+    return np.stack([_chance_above(first[task], second[task]) for task in first if task in second]).mean(axis=0)
+
+
+def _chance_above(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    difference = one[..., :, None] - other[..., None, :]
+    return np.asarray(((difference > 0) + 0.5 * (difference == 0)).mean(axis=(-2, -1)))
+
+
+def interval(scores: Scores, statistic: Statistic, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL) -> Interval:
+    """The statistic, and between which values it lies in `level` of all resamples."""
+    return _percentiles(statistic(scores), statistic(resampled(scores, resamples, seed)), level)
+
+
+def improvement_interval(one: Scores, other: Scores, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL) -> Interval:
+    """The probability of improvement, where both sides are resampled, each for itself."""
+    drawn = probability_of_improvement(resampled(one, resamples, seed, 1), resampled(other, resamples, seed, 2))
+    return _percentiles(probability_of_improvement(one, other), drawn, level)
+
+
+def _percentiles(value: Value, drawn: np.ndarray, level: float) -> Interval:
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(value), float(low), float(high))
+
+
+def resampled(scores: Scores, resamples: int, *seed: int) -> Scores:
+    """A stratified bootstrap: in every group seeds are drawn with replacement, and of every drawn seed and task its episodes.
+
+    Of the drawn episodes only the mean is kept, as if it were one episode. What is drawn for a task depends on no other task.
+    """
+    return Scores(scores.label, tuple(_resampled_block(block, resamples, seed) for block in scores.blocks))
+
+
+def _resampled_block(block: Block, resamples: int, seed: Sequence[int]) -> Block:
+    chosen = _generator(seed, block.group).integers(len(block.seeds), size=(resamples, len(block.seeds)))
+    episodes = {}
+    for task, values in block.episodes.items():
+        generator, means = _generator(seed, block.group, task), np.empty(chosen.shape)
+        for place, mine in enumerate(values):
+            where = chosen == place
+            means[where] = _means_of_draws(mine, int(where.sum()), generator)
+        episodes[task] = means[..., None]
+    return dataclasses.replace(block, episodes=episodes)
+
+
+def _means_of_draws(episodes: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
+    """Draw as many episodes with replacement as there are, `draws` times, and average each time."""
+    count = len(episodes)
+    if episodes.dtype == bool:  # how many of them are successes is binomial, and far cheaper to draw
+        return generator.binomial(count, episodes.mean(), draws) / count
+    return np.asarray(generator.choice(episodes, (draws, count)).mean(axis=-1))
+
+
+def _generator(seed: Sequence[int], *names: str) -> np.random.Generator:
+    return np.random.default_rng([*seed, *(zlib.crc32(name.encode()) for name in names)])
+
+
+def rank_correlation(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """Spearman's; nan where one side has no order."""
+    if len(set(ours)) < 2 or len(set(theirs)) < 2:
+        return float("nan")
+    return float(stats.spearmanr(ours, theirs).statistic)
+
+
+@dataclasses.dataclass(frozen=True)
+class Average:
+    """One algorithm's average over the tasks of a split, or of one group, that are recorded of it."""
+
+    label: str
+    split: str  # iid, ood or all
+    tasks: int
+    mean: float
+    std: float  # over seeds, of the seed's own average; nan where not all groups have the same seeds
+    interval: Interval
+    iqm: float
+    paper: float | None  # the average of its numbers for the same tasks
+    of: int  # how many tasks there are in the suite
+    group: str = ""  # the paper's name of the one group that it is over
+
+
+def averages(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
+    """Of every column first the groups, then the splits; all from the same resamples."""
+    return [each for label in _labels(suite, cells) for each in _of_column(suite, scores(cells, label, metric), metric)]
+
+
+def summary(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
+    """Averages over IID, OOD and all tasks."""
+    return [each for each in averages(suite, cells, metric) if not each.group]
+
+
+def group_summary(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
+    """Averages over the tasks of each group."""
+    return [each for each in averages(suite, cells, metric) if each.group]
+
+
+def _labels(suite: Suite, cells: Sequence[Cell]) -> list[str]:
+    """The recorded columns in the suite's order, then the user's own."""
+    recorded = dict.fromkeys(cell.label for cell in cells)
+    return sorted(recorded, key=lambda label: [*(column.label for column in suite.columns), *recorded].index(label))
+
+
+def _of_column(suite: Suite, scores: Scores, metric: str) -> Iterator[Average]:
+    drawn = resampled(scores, RESAMPLES, 0)
+    for group in (block.group for block in scores.blocks):
+        mine = tasks.get(group)
+        of_group = _summarise(suite, scores.only(group=group), drawn.only(group=group), metric, "all", len(mine.tasks))
+        yield dataclasses.replace(of_group, group=mine.label)
+    for name in ("iid", "ood", "all"):
+        split = None if name == "all" else name
+        part = scores.only(split=split)
+        if part.blocks:
+            of = sum(split in (None, task.split) for group in suite.groups for task in tasks.get(group).tasks)
+            yield _summarise(suite, part, drawn.only(split=split), metric, name, of)
+
+
+def _summarise(suite: Suite, scores: Scores, drawn: Scores, metric: str, split: str, of: int) -> Average:
+    scale = suite.scale(metric)
+    sure = _percentiles(scale * average(scores), scale * average(drawn), LEVEL)
+    return Average(
+        label=scores.label,
+        split=split,
+        tasks=len(scores.by_task()),
+        mean=sure.value,
+        std=scale * _deviation_over_seeds(scores),
+        interval=sure,
+        iqm=scale * float(interquartile_mean(scores)),
+        paper=_average_in_the_paper(suite, scores, metric),
+        of=of,
+    )
+
+
+def _deviation_over_seeds(scores: Scores) -> float:
+    if len({block.seeds for block in scores.blocks}) > 1:
+        return float("nan")
+    return float(np.concatenate([block.means for block in scores.blocks]).mean(axis=0).std())
+
+
+def _average_in_the_paper(suite: Suite, scores: Scores, metric: str) -> float | None:
+    published = paper.results(suite.paper[metric], metric) if metric in suite.paper else {}
+    places = [(tasks.get(group).label, task, scores.label) for group, task in scores.by_task()]
+    if not all(place in published for place in places):
+        return None
+    return float(np.mean([published[place][0] for place in places]))

@@ -1,0 +1,292 @@
+"""Statistics: averages by hand, resamples whose outcome is known, and the paper's numbers over the same tasks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from conftest import made_by_hand
+from goatrl import tasks
+from goatrl.benchmark import statistics, suites
+from goatrl.benchmark.records import Cell
+from goatrl.benchmark.statistics import Block, Interval, Scores, average, interquartile_mean, interval
+
+POINTREACH, ROBOTS = suites.get("pointreach"), suites.get("paper")
+EXPERT, NON_EXPERT = "pointreach-expert-10", "pointreach-non-expert-10"
+REACH, PICK, PUSH = "reach-left-right", "pick-low-high", "push-left-right"
+
+
+def make_cell(group: str, episodes: Mapping[str, Sequence[Sequence[int]]], label: str = "GOAT", first_seed: int = 0) -> Cell:
+    """Task → the return of every episode, seed by seed; an episode with a return is a success."""
+    rows = [
+        {"task": task, "split": "any", "seed": seed, "episode": episode, "success": value > 0, "return": value}
+        | {"final_distance": 0.0, "start": [0.0], "goal": [0.0], "path": None}
+        for task, by_seed in episodes.items()
+        for seed, values in enumerate(by_seed, start=first_seed)
+        for episode, value in enumerate(values)
+    ]
+    seeds = tuple(range(first_seed, first_seed + len(next(iter(episodes.values())))))
+    return made_by_hand(group, rows, seeds, label)
+
+
+def by_hand(*groups: Mapping[str, Sequence], names: Sequence[str] = (EXPERT, NON_EXPERT), label: str = "GOAT") -> Scores:
+    """Task → (seeds, episodes), group by group."""
+    blocks = []
+    for name, episodes in zip(names, groups, strict=False):
+        arrays = {task: np.array(values) for task, values in episodes.items()}
+        blocks.append(Block(name, tuple(range(len(next(iter(arrays.values()))))), arrays))
+    return Scores(label, tuple(blocks))
+
+
+YES, NO = [True] * 20, [False] * 20
+CELLS = [
+    make_cell(EXPERT, {"R10": [[3, 0], [1, 1]], "R20": [[0, 0], [0, 4]]}),
+    make_cell(NON_EXPERT, {"R10": [[0, 0]], "R20": [[5, 5]]}),
+    make_cell(EXPERT, {"R10": [[0, 0]], "R20": [[0, 0]]}, label="HER"),
+]
+
+
+def test_scores_are_the_raw_episodes_of_one_column() -> None:
+    scores = statistics.scores(CELLS, "GOAT")
+    assert scores.label == "GOAT"
+    assert [(block.group, block.seeds) for block in scores.blocks] == [(EXPERT, (0, 1)), (NON_EXPERT, (0,))]
+    assert {task: values.tolist() for task, values in scores.blocks[0].episodes.items()} == {
+        "R10": [[True, False], [True, True]],
+        "R20": [[False, False], [False, True]],
+    }
+    assert statistics.scores(CELLS, "GOAT", "return").blocks[0].episodes["R20"].tolist() == [[0.0, 0.0], [0.0, 4.0]]
+    assert statistics.scores(CELLS, "Nobody").blocks == ()
+
+
+def test_scores_of_one_split() -> None:
+    far = statistics.scores(CELLS, "GOAT", split="ood")
+    assert [list(block.episodes) for block in far.blocks] == [["R20"], ["R20"]]
+    assert statistics.scores(CELLS, "GOAT", split="iid").blocks == ()  # R10 lies in and around the data
+
+
+def test_scores_do_not_depend_on_the_order_of_the_rows() -> None:
+    cell = dataclasses.replace(CELLS[0], episodes=CELLS[0].episodes.take([7, 2, 5, 0, 3, 6, 1, 4]))
+    np.testing.assert_array_equal(statistics.scores([cell], "GOAT").blocks[0].means, [[0.5, 1.0], [0.0, 0.5]])
+
+
+def test_maps_of_coverage_stay_out() -> None:
+    group = tasks.get(REACH)
+    cell = make_cell(REACH, {"Right": [[1, 1]], "Left": [[0, 1]]})
+    rows = cell.episodes.to_pylist()
+    maps = [row | {"task": "Coverage", "split": "map", "success": False} for row in rows]
+    mapped = dataclasses.replace(cell, episodes=pa.Table.from_pylist(rows + maps, schema=cell.episodes.schema))
+    assert group.coverage is not None
+    assert list(statistics.scores([mapped], "GOAT").blocks[0].episodes) == ["Right", "Left"]
+    assert average(statistics.scores([mapped], "GOAT")) == pytest.approx(0.75)
+    assert [each.tasks for each in statistics.summary(ROBOTS, [mapped], "success")] == [1, 1, 2]
+
+
+def test_every_task_counts_the_same_in_an_average() -> None:
+    # Task means (0.5 + 1) / 2 and (0 + 0.5) / 2 of two seeds, then 0 and 1 of one seed.
+    assert average(statistics.scores(CELLS, "GOAT")) == pytest.approx((0.75 + 0.25 + 0.0 + 1.0) / 4)
+    assert average(statistics.scores(CELLS, "GOAT", "return")) == pytest.approx((1.25 + 1.0 + 0.0 + 5.0) / 4)
+    assert average(statistics.scores(CELLS, "GOAT", split="ood")) == pytest.approx((0.25 + 1.0) / 2)
+
+
+def test_the_interquartile_mean_leaves_out_a_quarter_on_each_side() -> None:
+    eight = by_hand({"R10": [[0.0], [9.0], [1.0], [2.0]], "R20": [[5.0], [4.0], [100.0], [3.0]]})
+    assert interquartile_mean(eight) == pytest.approx((2 + 3 + 4 + 5) / 4)
+    six = by_hand({"R10": [[0.0], [1.0], [2.0]]}, {"R20": [[3.0], [4.0], [50.0]]})  # a quarter of six is one
+    assert interquartile_mean(six) == pytest.approx((1 + 2 + 3 + 4) / 4)
+    assert interquartile_mean(by_hand({"R10": [[1.0, 2.0]]})) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("statistic", [average, interquartile_mean])
+def test_nothing_to_be_unsure_of(statistic) -> None:
+    scores = by_hand({"R10": [YES, YES], "R20": [YES, YES]}, {"R10": [YES], "R20": [YES]})
+    assert interval(scores, statistic) == Interval(1.0, 1.0, 1.0)
+    assert interval(by_hand({"R10": [[2.5] * 7] * 3}), statistic) == Interval(2.5, 2.5, 2.5)
+
+
+def test_the_tasks_of_a_group_are_drawn_with_the_same_seeds() -> None:
+    # The seed that always succeeds on one task always fails on the other: drawn together they cancel.
+    opposite = by_hand({"R10": [YES, NO], "R20": [NO, YES]})
+    assert interval(opposite, average) == Interval(0.5, 0.5, 0.5)
+    apart = by_hand({"R10": [YES, NO]}, {"R10": [NO, YES]})
+    assert interval(apart, average) == Interval(0.5, 0.0, 1.0)
+
+
+def test_two_seeds_are_drawn_as_often_as_chance_has_it() -> None:
+    drawn = average(statistics.resampled(by_hand({"R10": [YES, NO]}), 4000, 0))
+    assert drawn.shape == (4000,)
+    assert [np.mean(drawn == value) for value in (0.0, 0.5, 1.0)] == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
+
+
+@pytest.mark.parametrize("kind", [bool, float])
+def test_episodes_are_drawn_as_well(kind: type) -> None:
+    # One seed, 100 episodes, half of them successes: the mean varies with sqrt(0.5 · 0.5 / 100) = 0.05.
+    scores = by_hand({"R10": np.array([[True, False] * 50], kind)})
+    drawn = average(statistics.resampled(scores, 4000, 0))
+    assert drawn.mean() == pytest.approx(0.5, abs=0.003)
+    assert drawn.std() == pytest.approx(0.05, abs=0.002)
+    found = interval(scores, average)
+    assert (found.low, found.high) == pytest.approx((0.4, 0.6), abs=0.011)
+
+
+def test_successes_are_drawn_with_the_seed_that_they_belong_to() -> None:
+    # Seeds with means 0.1 and 0.9: only those, in any mixture, with the spread of 20 episodes around them.
+    mixed = by_hand({"R10": [[True] * 2 + [False] * 18, [True] * 18 + [False] * 2]})
+    drawn = statistics.resampled(mixed, 4000, 0).blocks[0].means[:, 0]
+    assert drawn.shape == (4000, 2)
+    low = drawn[drawn < 0.5]
+    assert low.mean() == pytest.approx(0.1, abs=0.005)
+    assert low.std() == pytest.approx(math.sqrt(0.1 * 0.9 / 20), abs=0.003)
+    assert np.mean(drawn < 0.5) == pytest.approx(0.5, abs=0.02)
+
+
+def test_an_interval_widens_with_its_level_and_follows_its_seed() -> None:
+    scores = by_hand({"R10": [[True] * 12 + [False] * 8, [True] * 5 + [False] * 15]})
+    assert interval(scores, average, seed=3) == interval(scores, average, seed=3)
+    assert interval(scores, average, resamples=50, seed=3) != interval(scores, average, resamples=50, seed=4)
+    narrow, wide = interval(scores, average, level=0.5), interval(scores, average, level=0.95)
+    assert wide.low < narrow.low < narrow.value < narrow.high < wide.high
+    assert wide.value == pytest.approx(0.425)
+
+
+def test_what_is_drawn_for_a_task_depends_on_no_other() -> None:
+    half = [True] * 10 + [False] * 10
+    scores = by_hand({"R10": [half, YES], "R20": [half, NO]}, {"R10": [half], "R20": [half]})
+    together = statistics.resampled(scores, 100, 0).only(split="ood")
+    alone = statistics.resampled(scores.only(split="ood"), 100, 0)
+    for one, other in zip(together.blocks, alone.blocks, strict=True):
+        np.testing.assert_array_equal(one.episodes["R20"], other.episodes["R20"])
+
+
+def test_the_probability_of_improvement_by_hand() -> None:
+    one = by_hand({"R10": [[0.0], [2.0]], "R20": [[1.0], [1.0]]})
+    other = by_hand({"R10": [[1.0], [2.0], [3.0]], "R20": [[1.0], [0.0]]})
+    # R10: 2 beats 1 and ties with 2, of six pairs; R20: two ties and two wins, of four.
+    expected = ((1 + 0.5) / 6 + (2 + 2 * 0.5) / 4) / 2
+    assert statistics.probability_of_improvement(one, other) == pytest.approx(expected)
+    assert statistics.probability_of_improvement(other, one) == pytest.approx(1 - expected)
+    assert statistics.probability_of_improvement(one, one) == pytest.approx(0.5)
+
+
+def test_improvement_is_over_the_tasks_that_both_have() -> None:
+    one = by_hand({"R10": [YES]}, {"R10": [NO]})
+    other = by_hand({"R10": [NO], "R20": [YES]})
+    assert statistics.improvement_interval(one, other) == Interval(1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="at least one"):
+        statistics.probability_of_improvement(one, by_hand({"R20": [YES]}))
+
+
+def test_both_sides_of_an_improvement_are_drawn_apart() -> None:
+    # Against itself: with the same draws on both sides it would always be one half.
+    scores = by_hand({"R10": [YES, NO, YES, NO]})
+    found = statistics.improvement_interval(scores, scores)
+    assert found.value == 0.5
+    assert found.low < 0.3
+    assert found.high > 0.7
+    assert found == statistics.improvement_interval(scores, scores)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [
+        ([1.0, 2.0, 3.0], [10.0, 20.0, 30.0], 1.0),
+        ([3.0, 2.0, 1.0], [10.0, 20.0, 30.0], -1.0),
+        ([1.0, 3.0, 2.0], [10.0, 20.0, 30.0], 0.5),
+        ([1.0, 1.0, 1.0], [10.0, 20.0, 30.0], math.nan),
+        ([1.0, 2.0, 3.0], [10.0, 10.0, 10.0], math.nan),
+        ([1.0], [2.0], math.nan),
+    ],
+)
+def test_rank_correlation(ours: list, theirs: list, expected: float) -> None:
+    assert statistics.rank_correlation(ours, theirs) == pytest.approx(expected, nan_ok=True)
+
+
+def test_a_summary_in_percent_beside_the_papers_average() -> None:
+    cells = [
+        make_cell(REACH, {"Right": [[1, 1], [1, 0]], "Left": [[0, 0], [0, 1]]}),
+        make_cell(PICK, {"Low": [[1, 1], [1, 1]], "High": [[0, 0], [1, 1]]}),
+    ]
+    iid, ood, everything = statistics.summary(ROBOTS, cells, "success")
+    assert [(e.label, e.split, e.tasks, e.of, e.group) for e in (iid, ood, everything)] == [
+        ("GOAT", "iid", 2, 9, ""),
+        ("GOAT", "ood", 2, 17, ""),
+        ("GOAT", "all", 4, 26, ""),
+    ]
+    assert (iid.mean, ood.mean, everything.mean) == pytest.approx((87.5, 37.5, 62.5))
+    # The seeds' own averages: 100 and 75, 0 and 75, 50 and 75; the deviation is divided by the number of seeds.
+    assert (iid.std, ood.std, everything.std) == pytest.approx((12.5, 37.5, 12.5))
+    assert (iid.paper, ood.paper) == pytest.approx(((100.0 + 99.8) / 2, (99.0 + 71.9) / 2))
+    assert ood.iqm == pytest.approx((0 + 50) / 2)  # of 0, 0, 50, 100
+    assert ood.interval.value == ood.mean
+    assert 0.0 <= ood.interval.low < ood.mean < ood.interval.high <= 100.0
+    assert statistics.summary(ROBOTS, cells, "return")[0].mean == pytest.approx(0.875)
+
+
+def test_a_summary_has_the_interval_of_the_same_tasks() -> None:
+    cells = [make_cell(REACH, {"Right": [[1, 0, 1, 1]] * 2, "Left": [[0, 1, 1, 0], [0, 0, 0, 1]]})]
+    ood = statistics.summary(ROBOTS, cells, "success")[1]
+    alone = interval(statistics.scores(cells, "GOAT", split="ood"), average)
+    assert (ood.interval.low, ood.interval.high) == pytest.approx((100 * alone.low, 100 * alone.high))
+
+
+@pytest.mark.parametrize(
+    ("label", "iid", "ood"),
+    [("GOAT(tau)", 91.2, 70.9), ("GOAT", 90.3, 67.9), ("BC", 59.5, 21.7), ("IQL+HER", 89.3, 60.0), ("MSG+HER", 68.5, 43.1)],
+)
+def test_the_papers_averages_are_those_that_it_prints(label: str, iid: float, ood: float) -> None:
+    cells = [make_cell(name, {task.name: [[1]] for task in tasks.get(name).tasks}, label) for name in ROBOTS.groups]
+    found = statistics.summary(ROBOTS, cells, "success")
+    assert [each.tasks for each in found] == [each.of for each in found] == [9, 17, 26]
+    assert [each.paper for each in found[:2]] == pytest.approx([iid, ood], abs=0.051)
+
+
+def test_a_summary_of_groups() -> None:
+    cells = [
+        make_cell(REACH, {"Right": [[1, 1]], "Left": [[0, 1]]}),
+        make_cell(PUSH, {"Right2Right": [[1]], "Right2Left": [[0]], "Left2Right": [[0]], "Left2Left": [[0]]}),
+    ]
+    reach, push = statistics.group_summary(ROBOTS, cells, "success")
+    assert (reach.group, reach.tasks, reach.of, reach.mean) == ("Reach Left-Right", 2, 2, pytest.approx(75.0))
+    assert (push.group, push.tasks, push.of, push.mean) == ("Push Left-Right", 4, 4, pytest.approx(25.0))
+    assert (reach.paper, push.paper) == pytest.approx((99.5, 75.575))  # the paper prints 99.5 and 75.6
+    assert {reach.split, push.split} == {"all"}
+
+
+def test_only_the_splits_that_exist() -> None:
+    found = statistics.summary(POINTREACH, CELLS, "success")
+    assert [(each.label, each.split, each.tasks) for each in found] == [
+        ("GOAT", "ood", 2),
+        ("GOAT", "all", 4),
+        ("HER", "ood", 1),
+        ("HER", "all", 2),
+    ]
+    assert found[0].mean == pytest.approx(0.625)  # a share, as the paper has it for PointReach
+    assert found[0].paper == pytest.approx((0.48 + 0.69) / 2)
+    assert math.isnan(found[0].std)  # two seeds on one dataset, one on the other
+    assert found[3].std == 0.0
+
+
+def test_seeds_of_other_numbers_are_not_averaged_with_each_other() -> None:
+    one = {"R10": [[1], [0]], "R20": [[1], [0]]}
+    same = [make_cell(EXPERT, one), make_cell(NON_EXPERT, one)]
+    shifted = [make_cell(EXPERT, one), make_cell(NON_EXPERT, one, first_seed=5)]
+    assert statistics.summary(POINTREACH, same, "success")[1].std == pytest.approx(0.5)
+    assert math.isnan(statistics.summary(POINTREACH, shifted, "success")[1].std)
+
+
+def test_what_the_paper_does_not_have() -> None:
+    mine = [dataclasses.replace(CELLS[0], label="Mine")]
+    assert {each.paper for each in statistics.summary(POINTREACH, mine, "success")} == {None}
+    imbalanced = [make_cell("pointreach-imbalanced-expert-10", {"R10": [[1]], "R20": [[1]]})]
+    assert {each.paper for each in statistics.averages(suites.get("pointreach-imbalanced"), imbalanced, "success")} == {None}
+
+
+def test_columns_stand_in_the_suites_order_and_the_users_own_last() -> None:
+    one = {"R10": [[1]], "R20": [[1]]}
+    cells = [make_cell(EXPERT, one, label) for label in ("Mine", "HER", "Another")] + [make_cell(NON_EXPERT, one, "GOAT")]
+    found = statistics.summary(POINTREACH, cells, "success")
+    assert list(dict.fromkeys(each.label for each in found)) == ["GOAT", "HER", "Mine", "Another"]
