@@ -41,7 +41,7 @@ RECIPES = {
     "reach": Recipe(3),
     "push": Recipe(170),
     "pick": Recipe(300),
-    "slide": Recipe(340, updates=400, cost=True),
+    "slide": Recipe(390, updates=400, cost=True),
     # Five fingers must hold still: with more noise hardly any exploring episode succeeds, and it ends at 75 instead of 90 %.
     "hand": Recipe(400, updates=160, batch_size=4_096, target_every=40, noise=0.1, random=0.1, cost=True),
 }
