@@ -27,7 +27,7 @@ class Board:
         self.labels = list(dict.fromkeys(cell.label for cell in planned))
         self.groups = list(dict.fromkeys(cell.group.name for cell in planned))
         self.percent = percent
-        self.texts = {(cell.group.name, cell.label): Text("waiting", "dim") for cell in planned}
+        self.texts = {(cell.group.name, cell.label): Text("·", "dim") for cell in planned}
         for cell in planned:
             if cell.recorded is not None and not cell.missing:
                 self.texts[cell.group.name, cell.label] = self._numbers(cell.recorded)
@@ -47,7 +47,8 @@ class Board:
                         minutes = (time.monotonic() - self.started) / 60
                         console.print(f"{minutes:6.1f} min  {cell.group.name}, {cell.label}: {self.texts[place].plain}")
                 else:
-                    self.texts[place] = Text(f"{progress.what[:5]} {100 * progress.done // max(progress.total, 1)} %", "yellow")
+                    share = 100 * progress.done // max(progress.total, 1)
+                    self.texts[place] = Text(f"{share} %", "yellow" if progress.what == "training" else "cyan")
 
     def _bar(self, progress: Progress) -> None:
         if progress.title not in self.rows:
@@ -72,9 +73,7 @@ class Board:
         table = Table(box=None, padding=(0, 1, 0, 0))
         table.add_column("")
         for name in self.groups:
-            table.add_column(
-                tasks.get(name).label.replace(" ", "\n").replace("-", "-\n"), justify="right", no_wrap=len(self.groups) < 7
-            )
+            table.add_column(tasks.get(name).label.replace(" ", "\n").replace("-", "-\n"), justify="right", no_wrap=True)
         for label in self.labels:
             table.add_row(label, *(self.texts.get((name, label), Text("")) for name in self.groups))
         return Stacked(table, self.bars)
