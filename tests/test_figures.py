@@ -191,17 +191,18 @@ def test_density_is_the_inverse_spread_the_right_way_up() -> None:
 
 def test_a_dataset_in_space_is_seen_from_above_and_from_the_side(odd_episodes: Episodes) -> None:
     figure = figures.dataset(odd_episodes, "odd")
-    above, side, _ = figure.axes
+    begins, above, side, _ = figure.axes
     achieved, goals = np.asarray(odd_episodes.achieved), np.asarray(odd_episodes.goals)
-    for axis, view in ((above, [0, 1]), (side, [0, 2])):
+    panels = (begins, [0, 1], [achieved[:, 0]]), (above, [0, 1], [goals, achieved[:, -1]]), (side, [0, 2], [goals, achieved[:, -1]])
+    for axis, view, drawn in panels:
         _, *points = axis.collections  # the first is the shading
-        for found, expected in zip(points, (achieved[:, 0], achieved[:, -1], goals), strict=True):
+        for found, expected in zip(points, drawn, strict=True):
             np.testing.assert_allclose(found.get_offsets(), expected[:, view])
 
 
 def test_a_flat_dataset_is_seen_from_above_only(odd_episodes: Episodes) -> None:
     flat = np.asarray(odd_episodes.achieved) * [1.0, 1.0, 1e-3]
-    assert len(figures.dataset(dataclasses.replace(odd_episodes, achieved=flat), "flat").axes) == 2
+    assert len(figures.dataset(dataclasses.replace(odd_episodes, achieved=flat), "flat").axes) == 3
 
 
 def marked(axis, marker: str) -> np.ndarray:

@@ -10,15 +10,18 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LogNorm
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from goatrl.benchmark.records import Cell
+from goatrl.benchmark.statistics import Average
 from goatrl.files import write_atomically
+from goatrl.report.maps import PLACES, Coverage
 from goatrl.report.tables import Entry
-from goatrl.tasks import TaskGroup, fetch, hand
+from goatrl.tasks import TaskGroup, hand
 from goatrl.tasks.regions import Box
 from goatrl.types import Episodes, GoatError
 
@@ -31,7 +34,7 @@ PALETTE = (
 )
 SEEN_COLOR = "#dcefe2"
 SPLIT_COLORS = {"iid": "#2e7d4f", "ood": "#c2410c"}
-PLACES = {"reach": fetch.REACH, "push": fetch.PUSH, "pick": fetch.PICK, "slide": fetch.SLIDE}
+TOTAL_COLOR, MAP_COLOR, BORDER_COLOR = OURS_COLOR, "#0d2b52", "#d9480f"
 # Two corners of each table whose edge is near, in metres; a test compares them with the simulator.
 TABLES = {"push": ((0.95, 0.4, 0.0), (1.65, 1.1, 0.4)), "pick": ((1.05, 0.4, 0.0), (1.55, 1.1, 0.4))}
 
@@ -126,6 +129,85 @@ def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
     return figure
 
 
+def aggregate(averages: Sequence[Average], full: float = 1.0) -> Figure:
+    """Averages over IID and over OOD tasks with their intervals, best on OOD first; a diamond marks the paper's.
+
+    Where a suite has no tasks of one of the two splits, the average over all stands in its place.
+    """
+    present = {average.split for average in averages}
+    splits = [split for split in ("iid", "ood", "all") if split in present and not (split == "all" and {"iid", "ood"} <= present)]
+    of = {split: {average.label: average for average in averages if average.split == split} for split in splits}
+    leading = of["ood"] if "ood" in of else of["all"]
+    labels = sorted({label for found in of.values() for label in found}, key=lambda a: leading[a].mean if a in leading else -1.0)
+    figure = Figure(figsize=(1.3 + 2.9 * len(splits), 0.9 + 0.27 * len(labels)), layout="constrained")
+    axes = figure.subplots(1, len(splits), sharey=True, squeeze=False)[0]
+    names = {
+        "iid": ("IID tasks", SPLIT_COLORS["iid"]),
+        "ood": ("OOD tasks", SPLIT_COLORS["ood"]),
+        "all": ("all tasks", TOTAL_COLOR),
+    }
+    for axis, split in zip(axes, splits, strict=True):
+        name, color = names[split]
+        rows = [(height, of[split][label]) for height, label in enumerate(labels) if label in of[split]]
+        heights, means = [height for height, _ in rows], [each.mean for _, each in rows]
+        axis.hlines(
+            heights, [e.interval.low for _, e in rows], [e.interval.high for _, e in rows], color=color, alpha=0.4, linewidth=6.0
+        )
+        axis.scatter(means, heights, s=12, color=color, linewidths=0, zorder=3, label="ours, with 95 % interval")
+        theirs = [(each.paper, height) for height, each in rows if each.paper is not None]
+        if theirs:
+            marks = {"marker": "D", "s": 26, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9, "zorder": 4}
+            axis.scatter(*zip(*theirs, strict=True), **marks, label="paper")
+        axis.set_title(f"{name} ({max(each.tasks for _, each in rows)})", fontsize=9, fontweight="bold", color=color)
+        axis.set_xlim(0, 1.03 * full)
+        axis.grid(axis="x", color="#e3e5e8", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=8, length=2)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    axes[0].set_yticks(range(len(labels)), labels)
+    handles, texts = max((axis.get_legend_handles_labels() for axis in axes), key=lambda found: len(found[1]))
+    figure.legend(handles, texts, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return figure
+
+
+def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str]) -> Figure:
+    """Which goals are reached from one start: per group a row, per agent a panel; the darker a square, the more seeds reach it.
+
+    The dotted line divides what the data has seen (IID) from what it has not.
+    """
+    figure = Figure(figsize=(0.3 + 1.35 * len(columns), 0.35 + 1.75 * len(rows)), layout="constrained")
+    axes = figure.subplots(len(rows), len(columns), squeeze=False)
+    for panels, (group, maps) in zip(axes, rows.items(), strict=True):
+        for axis, label in zip(panels, columns, strict=True):
+            axis.set_xticks([])
+            axis.set_yticks([])
+            if label in maps:
+                _coverage_panel(axis, label, maps[label])
+            else:
+                axis.axis("off")
+        drawn = next(iter(maps.values()))
+        panels[0].axis("on")
+        across, down = ("xyz"[axis] for axis in drawn.axes)
+        panels[0].set_xlabel(f"{across} →", fontsize=7, loc="left", labelpad=2)
+        panels[0].set_ylabel(f"{group}\n{f'← {down}' if drawn.axes[1] == 0 else f'{down} →'}", fontsize=8)
+    return figure
+
+
+def _coverage_panel(axis: Axes, label: str, drawn: Coverage) -> None:
+    rows, columns = drawn.success.shape
+    shades = LinearSegmentedColormap.from_list("coverage", ["white", MAP_COLOR])
+    axis.imshow(drawn.success, cmap=shades, vmin=0.0, vmax=1.0, extent=(0, columns, rows, 0))
+    axis.add_collection(LineCollection(drawn.border(), colors=BORDER_COLOR, linestyles=(0, (0.6, 1.4)), linewidths=1.6))
+    axis.scatter(*drawn.start, s=11, color="#ffd43b", edgecolors="black", linewidths=0.5, zorder=3, clip_on=False)
+    axis.set_xlim(0, columns)
+    axis.set_ylim(rows, 0)
+    shares = [
+        f"{name} {100 * drawn.reached(seen):.0f} %" for name, seen in (("IID", True), ("OOD", False)) if (drawn.seen == seen).any()
+    ]
+    axis.set_title(f"{label}\n{', '.join(shares)}", fontsize=7.5)
+    axis.spines[:].set_linewidth(0.5)
+
+
 def density(grid: np.ndarray, spread: np.ndarray, episodes: Episodes) -> Figure:
     """1 / Std(s_0, g) over goals g (appendix "Uncertainty and Density"), with the data's goals and visited places."""
     figure = Figure(figsize=(4.6, 3.8), layout="constrained")
@@ -144,29 +226,26 @@ def density(grid: np.ndarray, spread: np.ndarray, episodes: Episodes) -> Figure:
 
 
 def dataset(episodes: Episodes, title: str) -> Figure:
-    """Where a dataset goes: places it visits, where episodes start and end, the desired goals, and the actions taken.
+    """Where a dataset goes: places it visits and where episodes start; where they end and should have ended; the actions taken.
 
-    Seen in the first two coordinates of a goal, and in the first and third where those differ by more than a hair.
+    Seen in the first two coordinates of a goal; ends also in the first and third, where those differ by more than a hair.
     """
     achieved, goals = np.asarray(episodes.achieved), np.asarray(episodes.goals)
-    views = [(0, 1)] + ([(0, 2)] if goals.shape[1] == 3 and np.ptp(achieved[..., 2]) > 0.1 * np.ptp(achieved[..., 0]) else [])
-    figure = Figure(figsize=(3.6 * (len(views) + 1), 3.2), layout="constrained")
-    figure.suptitle(title, fontsize=9)
-    *spaces, actions = figure.subplots(1, len(views) + 1)
+    spread = np.diff(np.quantile(achieved.reshape(-1, goals.shape[1]), [0.005, 0.995], axis=0), axis=0)[0]
+    in_space = goals.shape[1] == 3 and spread[2] > 0.1 * spread[0]
+    figure = Figure(figsize=(3.3 * (4 if in_space else 3), 3.1), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    begins, *ends, actions = figure.subplots(1, 4 if in_space else 3)
     few = np.linspace(0, episodes.count - 1, min(episodes.count, 300)).astype(int)  # more would only cover each other
-    for space, view in zip(spaces, views, strict=True):
-        across, up = view
-        places = achieved.reshape(-1, achieved.shape[-1])
-        shade = LogNorm() if len(places) > 1 else None
-        space.hist2d(places[:, across], places[:, up], bins=60, cmin=1, cmap="Greys", norm=shade, rasterized=True)
-        space.scatter(achieved[few, 0, across], achieved[few, 0, up], s=5, color=DATA_START, linewidths=0, label="start")
-        space.scatter(achieved[few, -1, across], achieved[few, -1, up], s=5, color=OURS_COLOR, linewidths=0, label="end")
-        space.scatter(goals[few, across], goals[few, up], marker="*", s=16, color=GOAL_COLOR, linewidths=0, label="desired")
-        space.set_aspect("equal", adjustable="datalim")
-        space.set_xlabel("xyz"[across], fontsize=8)
-        space.set_ylabel("xyz"[up], fontsize=8)
-        space.tick_params(labelsize=6)
-    spaces[0].legend(fontsize=7, frameon=False)
+    _visited(begins, achieved, goals, (0, 1))
+    begins.scatter(*achieved[few, 0][:, :2].T, s=5, color=DATA_START, linewidths=0)
+    begins.set_title("visited, and starts", fontsize=9)
+    for space, view in zip(ends, [(0, 1), (0, 2)], strict=False):
+        _visited(space, achieved, goals, view)
+        space.scatter(*goals[few][:, view].T, marker="*", s=16, color=GOAL_COLOR, linewidths=0, label="desired")
+        space.scatter(*achieved[few, -1][:, view].T, s=5, color=OURS_COLOR, linewidths=0, label="end")
+        space.set_title("ends, and desired goals", fontsize=9)
+        space.legend(fontsize=7, frameon=False, loc="upper right")
     taken = np.asarray(episodes.actions).reshape(-1, episodes.actions.shape[-1])
     names = [f"axis {axis}" for axis in range(taken.shape[1])] if taken.shape[1] <= 4 else None
     actions.hist(taken, bins=41, histtype="step", density=True, label=names)
@@ -175,6 +254,23 @@ def dataset(episodes: Episodes, title: str) -> Figure:
     actions.set_title("actions, by axis", fontsize=9)
     actions.tick_params(labelsize=6)
     return figure
+
+
+def _visited(space: Axes, achieved: np.ndarray, goals: np.ndarray, view: tuple[int, int]) -> None:
+    """Grey where the episodes went, dark where often. Objects that flew off are left out of the picture."""
+    places = achieved[..., view].reshape(-1, 2)
+    both = np.concatenate([np.quantile(places, [0.005, 0.995], axis=0), goals[:, view].min(0)[None], goals[:, view].max(0)[None]])
+    low, high = both.min(axis=0), both.max(axis=0)
+    margin = 0.06 * max((high - low).max(), 1e-6)
+    shown = np.stack([low - margin, high + margin], axis=1)
+    shade = LogNorm() if len(places) > 1 else None
+    space.hist2d(places[:, 0], places[:, 1], bins=60, range=shown, cmin=1, cmap="Greys", norm=shade, rasterized=True)
+    space.set_aspect("equal")
+    space.set_xlim(*shown[0])
+    space.set_ylim(*shown[1])
+    space.set_xlabel("xyz"[view[0]], fontsize=8)
+    space.set_ylabel("xyz"[view[1]], fontsize=8)
+    space.tick_params(labelsize=6)
 
 
 def regions(groups: Sequence[TaskGroup], count: int = 90) -> Figure:
