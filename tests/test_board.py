@@ -21,7 +21,7 @@ SUITE = suites.get("paper")
 
 def planned(group: str, label: str) -> Planned:
     nothing: Any = None
-    return Planned(label, nothing, tasks.get(group), nothing, nothing, None, (0,))
+    return Planned(label, nothing, tasks.get(group), nothing, nothing, None, (0,), ())
 
 
 def screen(board: Board) -> str:

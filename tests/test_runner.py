@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import made_by_hand
 from goatrl import tasks
-from goatrl.benchmark import agents, estimate, records, runner, suites
+from goatrl.benchmark import agents, estimate, paper, records, runner, statistics, suites
 from goatrl.benchmark.runner import Progress
+from goatrl.learn.parameters import hyperparameters
 from goatrl.types import GoatError
 
 SUITE = suites.get("pointreach")
@@ -127,5 +129,56 @@ def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.Mo
 def test_an_expected_time_grows_with_what_is_missing(tmp_path: Path) -> None:
     few, many = (estimate.seconds(plan(tmp_path, *names)) for names in (["bc"], ["bc", "goat"]))
     assert 0 < few[0] < many[0]
-    robots = [dataclasses.replace(cell, group=tasks.get("push-left-right")) for cell in plan(tmp_path, "bc")]
+    push = tasks.get("push-left-right")
+    robots = [dataclasses.replace(cell, group=push, tasks=push.tasks) for cell in plan(tmp_path, "bc")]
     assert estimate.seconds(robots)[1] > 0 == few[1]
+
+
+def test_suites_share_the_cells_that_they_have_in_common(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CQL+HER is also the column α = 1 of another suite: recorded once, shown in both."""
+    runner.run(SUITE, plan(tmp_path, "cql_her", seeds=1), tmp_path, lambda progress: None)
+    sweep = suites.get("pointreach-cql-alpha")
+    (shared,) = runner.suite_cells(sweep, tmp_path)
+    assert (shared.suite, shared.label) == (sweep.name, "alpha=1")
+    planned = runner.plan(sweep, tmp_path, seeds=1, groups=[GROUP], updates=8)
+    assert {cell.label: cell.missing for cell in planned}["alpha=1"] == ()
+    assert sum(bool(cell.missing) for cell in planned) == 4
+
+
+def test_a_column_that_was_added_belongs_to_its_suite_alone(tmp_path: Path) -> None:
+    runner.run(SUITE, plan(tmp_path, "marwil_her", seeds=1), tmp_path, lambda progress: None)
+    assert [cell.label for cell in runner.suite_cells(SUITE, tmp_path)] == ["MARWIL+HER"]
+    assert not runner.suite_cells(suites.get("pointreach-cql-alpha"), tmp_path)
+
+
+@pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
+def test_every_column_of_every_suite_can_be_composed_and_told_apart(suite: suites.Suite) -> None:
+    for name in suite.groups:
+        settings = tasks.get(name).settings
+        composed = [
+            (column.algorithm, runner._text(hyperparameters(runner._compose(column, settings)))) for column in suite.columns
+        ]
+        assert len(set(composed)) == len(composed)
+
+
+@pytest.mark.parametrize("suite", [suite for suite in suites.SUITES if suite.averages], ids=lambda suite: suite.name)
+def test_the_papers_averages_are_of_the_suites_columns(suite: suites.Suite) -> None:
+    published = paper.averages(suite.averages)
+    labels = [column.label for column in suite.columns]
+    assert {label for _, label in published} <= set(labels)
+    assert {over for over, _ in published} <= {"iid", "ood", "all", *(tasks.get(name).label for name in suite.groups)}
+    assert any(over == "ood" for over, _ in published)
+
+
+def test_the_papers_average_stands_beside_a_whole_suite_only() -> None:
+    suite = suites.get("ablation-drw")
+    cells = [made_by_hand(name, fake_rows(name), (0,), "WGCSL+DRW") for name in suite.groups]
+    whole = {each.split: each.paper for each in statistics.summary(suite, cells, "success")}
+    assert whole == {"iid": 88.4, "ood": 59.5, "all": None}
+    part = {each.split: each.paper for each in statistics.summary(suite, cells[1:], "success")}
+    assert part == {"iid": None, "ood": None, "all": None}
+
+
+def fake_rows(name: str) -> list[dict]:
+    point = {"start": [0.0], "goal": [0.0], "path": None, "final_distance": 0.0, "return": 0, "episode": 0, "seed": 0}
+    return [point | {"task": task.name, "split": task.split, "success": True} for task in tasks.get(name).tasks]

@@ -298,3 +298,24 @@ def test_conclusions_need_only_what_their_suite_has(suite: suites.Suite) -> None
         needs = conclusion.needs(suite)
         assert needs
         assert set(needs) <= mine
+
+
+def test_a_step_of_the_ladder_rises_or_not_on_the_groups_that_are_there() -> None:
+    """Without IID tasks in it: OOD success of +HER above or below that of BC, on one group of nine."""
+    suite = suites.get("ablation-components")
+    group = "reach-left-right"
+
+    def cells(label: str, far: list[bool]) -> Cell:
+        rows = []
+        for task, outcomes in (("Right", [True, True]), ("Left", far)):
+            place = {"start": [0.0], "goal": [0.0], "path": None, "final_distance": 0.0, "return": 0, "seed": 0, "split": "iid"}
+            rows += [place | {"task": task, "episode": number, "success": met} for number, met in enumerate(outcomes)]
+        return made_by_hand(group, rows, (0,), label)
+
+    for mine, held in (([True, True], True), ([False, True], False), ([False, False], False)):
+        first, *others = statements.check(suite, [cells("BC", [True, False]), cells("+HER", mine)])
+        assert first.claim == "+HER raises the OOD average of BC"
+        assert first.held is held
+        assert "BC 50.0, +HER" in first.evidence
+        assert "over 1 OOD task(s)" in first.evidence
+        assert all(other.held is None for other in others)

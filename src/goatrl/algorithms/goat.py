@@ -25,6 +25,12 @@ def goat_tau(s: Settings) -> Agent:
     return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w_tau), value=QEnsemble(ENSEMBLE, s.tau))
 
 
+@register("GOAT(1-tau)")
+def goat_tau_optimistic(s: Settings) -> Agent:
+    """GOAT(tau) with the expectile mirrored: 1 − τ > 0.5."""
+    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w_tau), value=QEnsemble(ENSEMBLE, 1.0 - s.tau))
+
+
 @register("GOAT(V)")
 def goat_v(s: Settings) -> Agent:
     """GOAT with V(s, g) instead of Q(s, a, g)."""

@@ -20,6 +20,12 @@ def wgcsl_er(s: Settings) -> Agent:
     return weighted_regression(s, ExpAdvantage(), selection(s), value=QEnsemble(1, s.tau))
 
 
+@register("WGCSL+ER(1-tau)")
+def wgcsl_er_optimistic(s: Settings) -> Agent:
+    """WGCSL+ER with the expectile mirrored: 1 − τ > 0.5."""
+    return weighted_regression(s, ExpAdvantage(), selection(s), value=QEnsemble(1, 1.0 - s.tau))
+
+
 @register("WGCSL+Ens")
 def wgcsl_ens(s: Settings) -> Agent:
     """WGCSL with an ensemble of critics: GOAT without the uncertainty weight."""

@@ -36,5 +36,5 @@ def _training(together: Sequence[Planned]) -> float:
 def _judging(cell: Planned) -> float:
     if cell.group.family == "point":
         return 0.0
-    episodes = sum(task.episodes for task in cell.group.judged()) * len(cell.missing)
+    episodes = sum(task.episodes for task in cell.tasks) * len(cell.missing)
     return episodes * cell.config.spec.horizon / (ROBOT_STEPS * (os.cpu_count() or 1))

@@ -6,25 +6,27 @@ While some cells train, those before are judged: the former is work for the GPU,
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
-from goatrl import algorithms
+from goatrl import algorithms, tasks
 from goatrl.benchmark import agents, records
 from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.benchmark.suites import Column, Suite
 from goatrl.evaluate import evaluate
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.problems import Problem, open_problem, versions
-from goatrl.tasks import TaskGroup
+from goatrl.tasks import Task, TaskGroup
 from goatrl.train import Diverged, check_schedule, default_interval, train
-from goatrl.types import Algorithm, GoatError, TrainState, unknown
+from goatrl.types import Algorithm, GoatError, Settings, TrainState, unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Planned:
     config: CellConfig
     recorded: Cell | None
     missing: tuple[int, ...]  # seeds
+    tasks: tuple[Task, ...]  # all that its agents are run on
 
 
 def choose_columns(suite: Suite, names: Sequence[str]) -> list[Column]:
@@ -94,7 +97,7 @@ def plan(
         checksum, evaluation = problem.episodes.checksum(), problem.group.evaluation_checksum()
         for column in columns:
             entry = algorithms.get(column.algorithm)
-            algorithm = override(entry.build(problem.settings), column.overrides)
+            algorithm = _compose(column, problem.settings)
             config = CellConfig(
                 group=name,
                 algorithm=entry.name,
@@ -115,7 +118,8 @@ def plan(
                     "choose another --out"
                 )
             missing = tuple(seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds)
-            planned.append(Planned(column.label, problem, problem.group, algorithm, config, recorded, missing))
+            judged = problem.group.judged() if suite.maps else problem.group.tasks
+            planned.append(Planned(column.label, problem, problem.group, algorithm, config, recorded, missing, judged))
     return planned
 
 
@@ -224,7 +228,7 @@ def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> 
         def judged(done: int, total: int, cell: Planned = cell) -> None:
             report(Progress([cell], "judging", done, total))
 
-        episodes = evaluate(_members(cell), state, cell.group, cell.group.judged(), on_progress=judged)
+        episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=judged)
         fresh = Cell(suite.name, cell.label, cell.config, (training,), episodes)
         whole = fresh if cell.recorded is None else cell.recorded.grown(training, episodes)
         records.write(folder, whole)
@@ -232,13 +236,33 @@ def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> 
 
 
 def suite_cells(suite: Suite, folder: Path) -> list[Cell]:
-    """The records of a folder that belong to a suite, in the order of its groups and columns. A cell recorded twice is refused."""
+    """The records of a folder that belong to a suite, in the order of its groups and columns. A cell recorded twice is refused.
+
+    A record belongs to every suite that has a column of its composition, whichever suite it was made for: no cell that
+    two experiments share is run twice. A column that was added to a suite belongs to that suite alone.
+    """
+    columns = {
+        (group.name, column.algorithm, _text(hyperparameters(_compose(column, group.settings)))): column.label
+        for group in map(tasks.get, suite.groups)
+        for column in suite.columns
+    }
     found: dict[tuple[str, str], Cell] = {}
     for cell in records.read_all(folder):
-        if cell.suite != suite.name or cell.config.group not in suite.groups:
+        group = cell.config.group
+        label = columns.get((group, cell.config.algorithm, _text(cell.config.hyperparameters)))
+        if label is None and (cell.suite != suite.name or group not in suite.groups):
             continue
-        if (cell.config.group, cell.label) in found:
-            raise GoatError(f"{folder} holds two records of {cell.label} on {cell.config.group}; keep one configuration per folder")
-        found[cell.config.group, cell.label] = cell
+        label = cell.label if label is None else label
+        if (group, label) in found:
+            raise GoatError(f"{folder} holds two records of {label} on {group}; keep one configuration per folder")
+        found[group, label] = dataclasses.replace(cell, suite=suite.name, label=label)
     order = {column.label: place for place, column in enumerate(suite.columns)}
     return sorted(found.values(), key=lambda c: (suite.groups.index(c.config.group), order.get(c.label, len(order)), c.label))
+
+
+def _compose(column: Column, settings: Settings) -> Algorithm:
+    return override(algorithms.get(column.algorithm).build(settings), column.overrides)
+
+
+def _text(numbers: Mapping[str, Any]) -> str:
+    return json.dumps(dict(numbers), sort_keys=True)

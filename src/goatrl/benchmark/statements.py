@@ -29,6 +29,7 @@ class Conclusion:
     judge: Callable[[Cells], tuple[bool, str]]  # → whether it holds, and the numbers behind that
     labels: tuple[str, ...] = ()  # none named: every column of the suite
     groups: tuple[str, ...] = ()  # none named: every group of the suite
+    part: bool = False  # whether the groups that are recorded are enough
 
     def needs(self, suite: Suite) -> list[tuple[str, str]]:
         labels = self.labels or tuple(column.label for column in suite.columns)
@@ -186,8 +187,24 @@ def check(suite: Suite, cells: Sequence[Cell]) -> list[Verdict]:
     return [_verdict(conclusion, conclusion.needs(suite), recorded) for conclusion in suite.statements]
 
 
+def rises(label: str, before: str) -> Conclusion:
+    """One more component, a higher OOD average."""
+
+    def judge(cells: Cells) -> tuple[bool, str]:
+        ood = _averages(cells, (before, label), "ood")
+        one, other = (statistics.scores(cells.values(), name, split="ood") for name in (label, before))
+        better = statistics.improvement_interval(one, other)
+        numbers = f"probability of improvement {better.value:.2f} [{better.low:.2f}, {better.high:.2f}]"
+        return ood[label] > ood[before], f"{_listed(ood)}; {numbers}; over {len(one.by_task())} OOD task(s)"
+
+    return Conclusion(f"{label} raises the OOD average of {before}", judge, (before, label), part=True)
+
+
 def _verdict(conclusion: Conclusion, needs: Sequence[tuple[str, str]], recorded: Cells) -> Verdict:
-    if not all(key in recorded for key in needs):
+    if conclusion.part:
+        incomplete = {group for group, label in needs if (group, label) not in recorded}
+        needs = [(group, label) for group, label in needs if group not in incomplete]
+    if not needs or not all(key in recorded for key in needs):
         return Verdict(conclusion.claim, None, "not all of its cells are recorded")
     held, evidence = conclusion.judge({key: recorded[key] for key in needs})
     return Verdict(conclusion.claim, held, evidence)

@@ -201,8 +201,7 @@ def _of_column(suite: Suite, scores: Scores, metric: str) -> Iterator[Average]:
     drawn = resampled(scores, RESAMPLES, 0)
     for group in (block.group for block in scores.blocks):
         mine = tasks.get(group)
-        of_group = _summarise(suite, scores.only(group=group), drawn.only(group=group), metric, "all", len(mine.tasks))
-        yield dataclasses.replace(of_group, group=mine.label)
+        yield _summarise(suite, scores.only(group=group), drawn.only(group=group), metric, "all", len(mine.tasks), mine.label)
     for name in ("iid", "ood", "all"):
         split = None if name == "all" else name
         part = scores.only(split=split)
@@ -211,7 +210,7 @@ def _of_column(suite: Suite, scores: Scores, metric: str) -> Iterator[Average]:
             yield _summarise(suite, part, drawn.only(split=split), metric, name, of)
 
 
-def _summarise(suite: Suite, scores: Scores, drawn: Scores, metric: str, split: str, of: int) -> Average:
+def _summarise(suite: Suite, scores: Scores, drawn: Scores, metric: str, split: str, of: int, group: str = "") -> Average:
     scale = suite.scale(metric)
     sure = _percentiles(scale * average(scores), scale * average(drawn), LEVEL)
     return Average(
@@ -222,8 +221,9 @@ def _summarise(suite: Suite, scores: Scores, drawn: Scores, metric: str, split: 
         std=scale * _deviation_over_seeds(scores),
         interval=sure,
         iqm=scale * float(interquartile_mean(scores)),
-        paper=_average_in_the_paper(suite, scores, metric),
+        paper=_average_in_the_paper(suite, scores, metric, group or split, of),
         of=of,
+        group=group,
     )
 
 
@@ -233,7 +233,9 @@ def _deviation_over_seeds(scores: Scores) -> float:
     return float(np.concatenate([block.means for block in scores.blocks]).mean(axis=0).std())
 
 
-def _average_in_the_paper(suite: Suite, scores: Scores, metric: str) -> float | None:
+def _average_in_the_paper(suite: Suite, scores: Scores, metric: str, over: str, of: int) -> float | None:
+    if suite.averages and metric == "success":  # a table without single tasks says nothing about some of them
+        return paper.averages(suite.averages).get((over, scores.label)) if len(scores.by_task()) == of else None
     published = paper.results(suite.paper[metric], metric) if metric in suite.paper else {}
     places = [(tasks.get(group).label, task, scores.label) for group, task in scores.by_task()]
     if not all(place in published for place in places):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from goatrl.benchmark.statements import BENCHMARK, DIDACTIC, Conclusion
+from goatrl.algorithms.goat import ENSEMBLE
+from goatrl.benchmark.statements import BENCHMARK, DIDACTIC, Conclusion, rises
 from goatrl.tasks import fetch, hand
 from goatrl.types import unknown
 
@@ -28,6 +29,13 @@ class Suite:
     paper: Mapping[str, str]  # metric → table of the paper, where there is one
     statements: tuple[Conclusion, ...] = ()  # what the paper concludes from it
     percent: bool = False  # whether success is shown in percent, as the paper does for robots
+    averages: str = ""  # table of the paper that has averages over tasks only
+    maps: bool = False  # whether agents are also run on the grid of goals that is drawn as a map of what they reach
+
+    @property
+    def home(self) -> str:
+        """The folder that suites share which have cells in common."""
+        return "robots" if self.percent else "pointreach"
 
     @property
     def decimals(self) -> int:
@@ -63,15 +71,35 @@ PAPER_COLUMNS = (
     Column("IQL+HER", "iql_her"),
 )
 
+ROBOTS = tuple(group.name for group in (*fetch.GROUPS, *hand.GROUPS))
+LADDER = (("+HER", "BC"), ("+EAW", "+HER"), ("+DSW", "+EAW"), ("+UW", "+Ens"), ("+ER", "+UW"))
+PUSH_AND_PICK = tuple(name for name in ROBOTS if name.startswith(("push", "pick")))
+
+
+def ablation(
+    name: str,
+    summary: str,
+    columns: Sequence[Column],
+    averages: str = "",
+    groups: tuple[str, ...] = ROBOTS,
+    table: str = "",
+    statements: tuple[Conclusion, ...] = (),
+) -> Suite:
+    """An experiment of the appendix, on all robots unless said otherwise."""
+    beside = {"success": table} if table else {}
+    return Suite(f"ablation-{name}", summary, groups, tuple(columns), beside, statements, percent=True, averages=averages)
+
+
 SUITES = (
     Suite(
         "paper",
         "The paper's main table: nine task groups on the Fetch and Shadow Hand robots, eleven algorithms.",
-        tuple(group.name for group in (*fetch.GROUPS, *hand.GROUPS)),
+        ROBOTS,
         PAPER_COLUMNS,
         {"success": "benchmark_success", "return": "benchmark_return"},
         statements=BENCHMARK,
         percent=True,
+        maps=True,
     ),
     Suite(
         "pointreach",
@@ -94,6 +122,131 @@ SUITES = (
         POINTREACH_GROUPS,
         tuple(Column(f"alpha={a:g}", "cql_her", {"conservative.alpha": a}) for a in (5.0, 2.0, 1.0, 0.1, 0.01)),
         {"success": "pointreach_cql_alpha_success"},
+    ),
+    ablation(
+        "components",
+        "From BC to GOAT(tau), one component after the other.",
+        [
+            Column("BC", "bc"),
+            Column("+HER", "gcsl"),
+            Column("+EAW", "marwil_her"),
+            Column("+DSW", "wgcsl"),
+            Column("+Ens", "wgcsl_ens"),
+            Column("+UW", "goat"),
+            Column("+ER", "goat_tau"),
+        ],
+        averages="ablation_components",
+        statements=tuple(rises(*pair) for pair in LADDER),
+    ),
+    ablation(
+        "ensemble-size",
+        "GOAT with 2, 3, 5 and 7 critics.",
+        [Column(f"N={n}", "goat", {} if n == ENSEMBLE else {"q_ensemble.size": n}) for n in (2, 3, 5, 7)],
+        averages="ablation_ensemble_size",
+    ),
+    ablation(
+        "value",
+        "GOAT with Q(s, a, g), with V(s, g), and with V(s, g) and the χ² weight.",
+        [Column("GOAT", "goat"), Column("GOAT(V)", "goat_v"), Column("GOAT(V+chi2)", "goat_v_chi2")],
+        table="ablation_value_function_success",
+    ),
+    ablation(
+        "expectile",
+        "Expectile regression in WGCSL and GOAT, with the paper's τ < 0.5 and with 1 − τ.",
+        [
+            Column("WGCSL", "wgcsl"),
+            Column("WGCSL+ER", "wgcsl_er"),
+            Column("WGCSL+ER, 1-tau", "wgcsl_er_optimistic"),
+            Column("GOAT", "goat"),
+            Column("GOAT+ER", "goat_tau"),
+            Column("GOAT+ER, 1-tau", "goat_tau_optimistic"),
+        ],
+        averages="ablation_expectile",
+        statements=(
+            rises("WGCSL+ER", "WGCSL"),
+            rises("WGCSL+ER", "WGCSL+ER, 1-tau"),
+            rises("GOAT+ER", "GOAT"),
+            rises("GOAT+ER", "GOAT+ER, 1-tau"),
+        ),
+    ),
+    ablation(
+        "expectile-tau",
+        "WGCSL+ER with τ from 0.1 to 0.9 (the paper shows a figure, no numbers).",
+        [Column(f"tau={tau:g}", "wgcsl_er", {"q_ensemble.tau": tau}) for tau in (0.1, 0.3, 0.5, 0.7, 0.9)],
+    ),
+    ablation(
+        "ensemble-others",
+        "An ensemble of critics in other algorithms (the paper shows a figure, no numbers).",
+        [
+            Column("DDPG+HER", "ddpg_her"),
+            Column("DDPG+HER+Ens", "ddpg_her_ens"),
+            Column("MARWIL+HER", "marwil_her"),
+            Column("MARWIL+HER+Ens", "marwil_her_ens"),
+            Column("WGCSL", "wgcsl"),
+            Column("WGCSL+Ens", "wgcsl_ens"),
+        ],
+    ),
+    ablation(
+        "her-others",
+        "Relabelling in GoFAR and MARWIL (the paper shows a figure, no numbers).",
+        [
+            Column("GoFAR", "gofar"),
+            Column("GoFAR+HER", "gofar_her"),
+            Column("MARWIL", "marwil"),
+            Column("MARWIL+HER", "marwil_her"),
+        ],
+    ),
+    ablation(
+        "underestimation",
+        "WGCSL with values pushed down by CQL or by expectile regression (the paper shows a figure, no numbers).",
+        [Column("WGCSL", "wgcsl"), Column("WGCSL+CQL", "wgcsl_cql"), Column("WGCSL+ER", "wgcsl_er")],
+    ),
+    ablation(
+        "gofar",
+        "The parts of GoFAR on HandReach.",
+        [
+            Column("GoFAR", "gofar"),
+            Column("GoFAR(binary)", "gofar_binary"),
+            Column("GoFAR(binary+Q)", "gofar_binary_q"),
+            Column("GoFAR(binary+exp)", "gofar_binary_exp"),
+            Column("GoFAR(binary+relabel)", "gofar_binary_relabel"),
+            Column("GoFAR(binary+exp+relabel)", "gofar_binary_exp_relabel"),
+        ],
+        groups=("hand-near-far",),
+        table="ablation_gofar_success",
+    ),
+    ablation(
+        "drw",
+        "WGCSL with and without the discounted relabelling weight.",
+        [Column("WGCSL", "wgcsl"), Column("WGCSL+DRW", "wgcsl_drw")],
+        averages="ablation_drw",
+    ),
+    ablation(
+        "adsw",
+        "WGCSL with a selection threshold that is learned for each state and goal.",
+        [
+            Column("WGCSL", "wgcsl"),
+            *(Column(f"ADSW, beta={b:g}", "wgcsl_adsw", {"adaptive_selection.beta": b}) for b in (0.8, 0.9, 0.95)),
+        ],
+        groups=PUSH_AND_PICK,
+        table="ablation_adaptive_dsw_success",
+    ),
+    ablation(
+        "msg",
+        "MSG+HER with its pessimism c from 1 to 7.",
+        [Column(f"c={c:g}", "msg_her", {"maximization.pessimism": c}) for c in (1.0, 3.0, 5.0, 7.0)],
+        averages="ablation_msg_c",
+    ),
+    ablation(
+        "rnd",
+        "GOAT with random network distillation as its uncertainty.",
+        [Column("GOAT", "goat"), Column("GOAT(RND)", "goat_rnd"), Column("WGCSL", "wgcsl")],
+        averages="ablation_rnd",
+    ),
+    ablation(
+        "released",
+        "The paper's equations beside what the released code runs.",
+        [Column("GOAT", "goat"), Column("GOAT(released)", "goat_released")],
     ),
 )
 

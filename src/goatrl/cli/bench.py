@@ -32,7 +32,7 @@ class Bench:
     suite: Positional[str]
     """A name from `goat list`."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Where records and tables go; bench/SUITE if not given."""
+    """Where records and tables go; bench/robots or bench/pointreach if not given. Suites that share cells may share a folder."""
     groups: tuple[str, ...] = ()
     """Only these task groups."""
     algorithms: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Bench:
 
     def run(self) -> None:
         suite = suites.get(self.suite)
-        folder = Path("bench") / suite.name if self.out is None else self.out
+        folder = Path("bench") / suite.home if self.out is None else self.out
         files = dataset_files(self.data)
         runner.choose_columns(suite, self.algorithms)  # a misspelt name should not wait for a dataset
         ensure([name for name in self.groups or suite.groups if name in tasks.groups() and name not in files], self.yes)
@@ -89,16 +89,17 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     """Print the tables and verdicts of all that a folder holds of a suite, and write them beside the records."""
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
     averages = {metric: statistics.averages(suite, cells, metric) for metric in by_metric}
+    written = folder / suite.name
     counts = sorted({len(cell.seeds) for cell in cells})
     over = plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds (table.csv has each)"
     for metric, table in by_metric.items():
         console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over {over}\n")
         for part in tables.columns_at_a_time(table, 5 if suite.percent else 6):
             console.print(tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2))
-        write_text(folder / f"{metric}.md", tables.markdown(table))
-        write_text(folder / f"{metric}.tex", tables.latex(table, averages[metric]))
-    write_text(folder / "table.csv", tables.comma_separated(by_metric))
-    write_text(folder / "averages.md", tables.averages_markdown(averages, suite.decimals))
+        write_text(written / f"{metric}.md", tables.markdown(table))
+        write_text(written / f"{metric}.tex", tables.latex(table, averages[metric]))
+    write_text(written / "table.csv", tables.comma_separated(by_metric))
+    write_text(written / "averages.md", tables.averages_markdown(averages, suite.decimals))
     console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)\n")
     over_splits = [average for average in averages["success"] if not average.group]
     console.print(tables.averages_terminal(over_splits, suite.decimals))
@@ -122,7 +123,7 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     print_verdicts(statements.check(suite, cells))
     made = sorted({" ".join((t.versions["device"], "jax", t.versions["jax"])) for cell in cells for t in cell.trainings})
     console.print(f"[dim]trained on {', '.join(made)}[/dim]", highlight=False)
-    console.print(f"wrote success and return (.md, .tex), averages.md and table.csv to {folder}")
+    console.print(f"wrote success and return (.md, .tex), averages.md and table.csv to {written}")
 
 
 def print_verdicts(verdicts: Sequence[statements.Verdict]) -> None:
