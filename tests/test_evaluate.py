@@ -9,15 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from goatrl import tasks
-from goatrl.evaluate import SCHEMA, evaluate, trajectories, value_spread
-from goatrl.learn import normalize
-from goatrl.learn.networks import init_mlp
+from goatrl.evaluate import SCHEMA, evaluate, trajectories
 from goatrl.tasks import Task
 from goatrl.tasks.regions import Points
-from goatrl.types import GoatError, Spec, TrainState, pytree
+from goatrl.types import pytree
 
 GROUP = tasks.get("pointreach-expert-10")
 
@@ -127,47 +124,3 @@ def test_trajectories_have_members_first() -> None:
     assert paths.shape == (3, 20, 50, 2)
     np.testing.assert_array_equal(paths[0], paths[2])
     assert not paths[1].any()
-
-
-@pytree
-class HandValue:
-    """Two values, 1 and 3 times the goal's first coordinate: their standard deviation is that coordinate."""
-
-    scale: float
-    size: int = 2
-
-    def values(self, params: jax.Array, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
-        assert observation.shape == goal.shape == action.shape
-        return params * jnp.stack([goal[:, 0], 3.0 * goal[:, 0]])
-
-
-@pytree
-class Valued:
-    value: Any
-
-
-def valued_state(factors: list[float]) -> TrainState:
-    normalizer = normalize.identity(Spec(2, 2, 2, 49, 1.0))
-    params = {
-        "value": jnp.array(factors),
-        "policy": jax.vmap(lambda k: init_mlp(k, 4, 2, (3,)))(jax.random.split(jax.random.key(0), 2)),
-    }
-    step = jnp.zeros(2)
-    repeated = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), normalizer)
-    return TrainState(step, params, {}, {}, {}, repeated)
-
-
-def one_of(state: Any, member: int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[member], state)
-
-
-def test_value_spread_is_the_members_own() -> None:
-    state, goals = valued_state([1.0, 5.0]), np.array([[0.0, 9.0], [1.0, 9.0], [-2.0, 9.0]])
-    np.testing.assert_allclose(value_spread(Valued(HandValue(1.0)), one_of(state, 0), goals), [0.0, 1.0, 2.0], atol=1e-6)
-    np.testing.assert_allclose(value_spread(Valued(HandValue(1.0)), one_of(state, 1), goals), [0.0, 5.0, 10.0], atol=1e-6)
-
-
-@pytest.mark.parametrize("agent", [Valued(None), Valued(HandValue(1.0, size=1)), Walker(1.0)])
-def test_value_spread_needs_an_ensemble(agent: Any) -> None:
-    with pytest.raises(GoatError, match="no ensemble of values"):
-        value_spread(agent, one_of(valued_state([1.0, 1.0]), 0), np.zeros((1, 2)))

@@ -13,12 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
-from goatrl.learn.networks import policy_action
 from goatrl.learn.parameters import stack
 from goatrl.sim import point
 from goatrl.tasks import Task, TaskGroup, draw_mix
 from goatrl.train import Members, act
-from goatrl.types import GoatError, TrainState
+from goatrl.types import TrainState
 
 SCHEMA = pa.schema(
     [
@@ -145,14 +144,3 @@ def evaluate(
                     }
                 )
     return pa.Table.from_pylist(rows, schema=SCHEMA)
-
-
-def value_spread(algorithm: Any, state: TrainState, goals: np.ndarray) -> np.ndarray:
-    """Std(s_0, g) of an agent's value ensemble from the origin, for each goal: (G, goal_dim) → (G,)."""
-    value: Any = getattr(algorithm, "value", None)
-    if getattr(value, "size", 1) < 2:
-        raise GoatError("this agent has no ensemble of values; train one that has, such as goat")
-    goal = state.normalizer.goal(jnp.asarray(goals, jnp.float32))
-    start = state.normalizer.observation(jnp.zeros((len(goals), state.normalizer.observation_mean.shape[0])))
-    values = value.values(state.params["value"], start, goal, policy_action(state.params["policy"], start, goal))
-    return np.asarray(jnp.std(values, axis=0))
