@@ -1,19 +1,24 @@
 # make demo   train five algorithms on PointReach, print the table beside the paper's, draw the trajectories
 # make test   lint, types, tests
-# Both set up everything they need in .venv first.
+# Both set up everything they need in .venv first; the tests of the report also need a browser, which is installed if there is none.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
+BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: demo test check clean
+# $(call install,PACKAGE): by Debian's package manager, as root or with sudo
+install = if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(1); \
+	else sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends $(1); fi
+
+.PHONY: demo test check browser clean
 
 demo: $(READY)
 	$(BIN)/goat bench pointreach --groups pointreach-non-expert-10 --algorithms bc gcsl cql_her wgcsl goat --seeds 3 --out demo
 	$(BIN)/goat figure trajectories demo --out demo/trajectories.png
 
-test: check
+test: check browser
 	$(BIN)/pytest
 
 check: $(READY)
@@ -21,12 +26,15 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+browser:
+	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
+	echo "No browser found for the tests of the report; installing Debian's chromium"; \
+	{ $(call install,chromium); } || echo "That failed: the tests that need a browser will be skipped"
+
 $(READY): pyproject.toml constraints.txt Makefile
 	@test -n "$(PYTHON)" || { echo "goatrl needs Python 3.11, 3.12 or 3.13; install one, or say make PYTHON=/path/to/python"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
-		echo "Python's venv module is missing; installing Debian's python3-venv"; \
-		if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy python3-venv; \
-		else sudo apt-get update -q && sudo apt-get install -qy python3-venv; fi; }
+		echo "Python's venv module is missing; installing Debian's python3-venv"; $(call install,python3-venv); }
 	$(PYTHON) -m venv --clear .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@

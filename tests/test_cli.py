@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +23,15 @@ COMMANDS = [
     ["data", "info"],
     ["train"],
     ["evaluate"],
+    ["finetune"],
     ["bench"],
     ["figure", "trajectories"],
     ["figure", "bars"],
+    ["figure", "aggregate"],
+    ["figure", "coverage"],
     ["figure", "density"],
     ["figure", "regions"],
+    ["report"],
     ["view"],
     ["expert", "train"],
 ]
@@ -91,6 +96,11 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
         (["data", "make", GROUP, "--out", "x.csv"], "datasets are written as .npz"),
         (["data", "info", "pointreach-expert"], "did you mean pointreach-expert-10"),
         (["figure", "bars", "nowhere", "--out", "x.png"], "no records of suite pointreach in nowhere"),
+        (["figure", "aggregate", "nowhere", "--out", "x.png"], "no records of suite paper in nowhere"),
+        (["figure", "coverage", "nowhere", "--out", "x.png"], "no records of suite paper in nowhere"),
+        (["figure", "coverage", "x", "--group", "push-left", "--out", "x.png"], "did you mean push-left-right"),
+        (["report", "nowhere"], "no such folder: nowhere"),
+        (["report", "."], "no records in . or in the folders inside it; make some with `goat bench`"),
     ],
 )
 def test_errors_are_one_helpful_line(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,7 +156,9 @@ def test_from_data_to_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("evaluate", "run", "--tasks", "r20") == 0
     assert pq.read_table("run/episodes.parquet").num_rows == rows.num_rows, "the other task's episodes stay"
     assert goat("figure", "density", "run", "--out", "density.png") == 0
-    assert all(Path(name).stat().st_size > 1000 for name in ("mine.svg", "density.png"))
+    assert goat("figure", "uncertainty", "run", "--out", "uncertainty.png") == 0
+    assert Path("uncertainty.csv").read_text().count("\n") == 1 + 2 * 10
+    assert all(Path(name).stat().st_size > 1000 for name in ("mine.svg", "density.png", "uncertainty.png"))
     capsys.readouterr()
     assert goat("figure", "density", "run", "--out", "density.png", "--seed", "9") == 2
     assert "no seed 9; it has 0, 1" in error_line(capsys)
@@ -163,8 +175,8 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     assert goat(*bench, "--algorithms", "bc", "gcsl", "wgcsl") == 0
     assert "3 cells of 2 seeds, 1 to run" in capsys.readouterr().out
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-    assert "0.29 ± 0.06" in Path("out/success.md").read_text(), "the paper's number stands beside ours"
-    assert Path("out/table.csv").read_text().count("\n") == 1 + 2 * 2 * 3
+    assert "0.29 ± 0.06" in Path("out/pointreach/success.md").read_text(), "the paper's number stands beside ours"
+    assert Path("out/pointreach/table.csv").read_text().count("\n") == 1 + 2 * 2 * 3
     capsys.readouterr()
     assert goat(*bench[:-3], "12", "--out", "out") == 2
     assert "another configuration (differs in updates)" in error_line(capsys)
@@ -172,11 +184,20 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     assert goat(*bench, "--algorithms", "bc") == 0
     assert "1 cell of 3 seeds, 1 to run" in capsys.readouterr().out
     assert len(list(Path("out").glob("*.parquet"))) == 3, "a cell grows by seeds, in its own file"
-    counts = {row["algorithm"]: row["seeds"] for row in csv.DictReader(Path("out/table.csv").read_text().splitlines())}
+    counts = {row["algorithm"]: row["seeds"] for row in csv.DictReader(Path("out/pointreach/table.csv").read_text().splitlines())}
     assert counts == {"WGCSL": "2", "GCSL": "2", "Goal BC": "3"}, "the table shows all that is recorded"
     for figure in ("trajectories", "bars"):
         assert goat("figure", figure, "out", "--out", f"{figure}.png") == 0
         assert Path(f"{figure}.png").stat().st_size > 5000
+    assert goat("figure", "aggregate", "out", "--suite", "pointreach", "--metric", "return", "--out", "aggregate.png") == 0
+    assert Path("aggregate.png").stat().st_size > 5000
+    capsys.readouterr()
+    assert goat("figure", "coverage", "out", "--suite", "pointreach", "--out", "x.png") == 2
+    assert "have no coverage maps" in error_line(capsys)
+    assert goat("report", "out") == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"wrote report.html \(0.\d MB\)", shown)
+    assert "goat bench pointreach --groups pointreach-non-expert-10" in Path("report.html").read_text()
 
 
 def test_bench_trains_a_sweep_together(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,7 +223,7 @@ def test_an_algorithm_in_one_file() -> None:
     assert goat("evaluate", "run") == 0
     bench = ["bench", "pointreach", "--groups", GROUP, "--seeds", "1", "--updates", "8", "--out", "out"]
     assert goat(*bench, "--algorithms", "bc", "./mine.py") == 0
-    assert "| Goal BC | Mine |" in Path("out/success.md").read_text(), "a further column of the table"
+    assert "| Goal BC | Mine |" in Path("out/pointreach/success.md").read_text(), "a further column of the table"
     Path("none.py").write_text("x = 1\n")
     assert goat("train", "./none.py", "--group", GROUP, "--out", "other") == 2
 

@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from PIL import Image
 
 from conftest import made_by_hand
 from goatrl import cli, tasks
 from goatrl.benchmark.records import Cell
+from goatrl.benchmark.statistics import Average, Interval
 from goatrl.data import point
-from goatrl.report import figures
+from goatrl.report import figures, maps
 from goatrl.report.tables import Entry
 from goatrl.tasks.regions import everywhere
 from goatrl.types import Episodes, GoatError
@@ -55,6 +57,51 @@ def bars() -> Figure:
     return figures.bars(entries())
 
 
+def averages() -> list[Average]:
+    def average(label: str, split: str, mean: float, paper: float | None) -> Average:
+        return Average(label, split, 4, mean, 1.0, Interval(mean, mean - 5.0, mean + 3.0), mean, paper, 4)
+
+    numbers = [("GOAT", 90.0, 70.0, 72.0), ("BC", 95.0, 20.0, 25.0), ("Mine", 50.0, 40.0, None)]
+    by_split = [(label, {"iid": iid, "ood": ood, "all": (iid + ood) / 2}, paper) for label, iid, ood, paper in numbers]
+    return [average(label, split, mean, paper) for label, means, paper in by_split for split, mean in means.items()]
+
+
+def aggregate() -> Figure:
+    return figures.aggregate(averages(), full=100.0)
+
+
+def map_cell(group: str, reached: Callable[[np.ndarray], np.ndarray], seeds: tuple[int, ...] = (0,)) -> Cell:
+    """An agent whose seed s reaches the goals of the grid for which `reached` exceeds s."""
+    task = tasks.get(group).coverage
+    assert task is not None
+    starts, goals = task.evaluation()
+    rows = [
+        {
+            "task": task.name,
+            "split": task.split,
+            "seed": seed,
+            "episode": episode,
+            "success": bool(reached(goal) > seed),
+            "return": 0,
+            "final_distance": 0.0,
+            "start": start.tolist(),
+            "goal": goal.tolist(),
+            "path": None,
+        }
+        for seed in seeds
+        for episode, (start, goal) in enumerate(zip(starts, goals, strict=True))
+    ]
+    return made_by_hand(group, rows, seeds)
+
+
+def coverage() -> Figure:
+    right = maps.coverage(map_cell("push-left-right", lambda goal: goal[1] > 0.749))
+    low = maps.coverage(map_cell("pick-low-high", lambda goal: goal[2] < 0.6))
+    assert right is not None
+    assert low is not None
+    return figures.coverage({"Push": {"GOAT": right, "BC": right}, "Pick": {"GOAT": low}}, ["GOAT", "BC"])
+
+
 def density() -> Figure:
     grid = np.linspace(-12.0, 12.0, 9)
     x, y = np.meshgrid(grid, grid)
@@ -69,7 +116,7 @@ def regions() -> Figure:
     return figures.regions([tasks.get(name) for name in ("push-near-far", "pick-low-high", "hand-near-far")], count=20)
 
 
-DRAWN = [trajectories, bars, density, dataset, regions]
+DRAWN = [trajectories, bars, aggregate, coverage, density, dataset, regions]
 
 
 def colors(path: Path) -> set[tuple[int, int, int]]:
@@ -176,6 +223,79 @@ def test_bars_without_a_paper_do_not_mention_one() -> None:
     with_paper, without = bars(), figures.bars([entry for entry in entries() if entry.paper is None])
     texts = [{text.get_text() for text in figure.legends[0].get_texts()} for figure in (with_paper, without)]
     assert texts == [{"GOAT", "Mine", "paper"}, {"Mine"}]
+
+
+def test_averages_stand_with_their_intervals_and_the_papers() -> None:
+    iid, ood = aggregate().axes
+    assert (iid.get_title(), ood.get_title()) == ("IID tasks (4)", "OOD tasks (4)")
+    assert [label.get_text() for label in iid.get_yticklabels()] == ["BC", "Mine", "GOAT"], "upwards by the OOD average"
+    for axis, means in ((iid, [95.0, 50.0, 90.0]), (ood, [20.0, 40.0, 70.0])):
+        lines, dots, diamonds = axis.collections
+        np.testing.assert_allclose(dots.get_offsets(), [[mean, height] for height, mean in enumerate(means)])
+        ends = np.array([segment[:, 0] for segment in lines.get_segments()])
+        np.testing.assert_allclose(ends, [[mean - 5.0, mean + 3.0] for mean in means])
+        np.testing.assert_allclose(diamonds.get_offsets(), [[25.0, 0], [72.0, 2]])
+        assert axis.get_xlim()[0] == 0.0
+        assert 100.0 < axis.get_xlim()[1] < 110.0
+
+
+def test_averages_over_all_where_a_split_has_none() -> None:
+    axes = figures.aggregate([each for each in averages() if each.split != "iid"], full=100.0).axes
+    assert [axis.get_title() for axis in axes] == ["OOD tasks (4)", "all tasks (4)"]
+
+
+def test_a_map_is_seen_by_one_who_stands_opposite_the_robot() -> None:
+    # Right of the gripper (y), and of that the half that is near the robot (small x).
+    far_right = maps.coverage(map_cell("push-left-right", lambda goal: (goal[1] > 0.749) & (goal[0] < 1.347)))
+    assert far_right is not None
+    assert far_right.axes == (1, 0)
+    expected = np.zeros((10, 10))
+    expected[:5, 5:] = 1.0
+    np.testing.assert_array_equal(far_right.success, expected)
+    np.testing.assert_array_equal(far_right.seen, np.tile(np.arange(10) >= 5, (10, 1)))
+    assert (far_right.reached(seen=True), far_right.reached(seen=False)) == (0.5, 0.0)
+    assert sorted(far_right.border()) == [((5, row), (5, row + 1)) for row in range(10)]
+    np.testing.assert_allclose(far_right.start, [5 + 0.1 / 0.03, 5.0], atol=1e-3)
+
+
+def test_a_map_of_heights_is_upright() -> None:
+    low = maps.coverage(map_cell("pick-low-high", lambda goal: goal[2] < 0.6))
+    assert low is not None
+    assert low.axes == (1, 2)
+    assert low.success.shape == (13, 8)
+    assert low.success[0].max() == 0.0, "the highest goals are at the top"
+    assert low.success[-1].min() == 1.0
+    np.testing.assert_array_equal(low.success == 1.0, low.seen)
+    assert {start[1] for start, _ in low.border()} == {8}
+    assert low.start[1] == pytest.approx(13.0, abs=1e-4), "the object lies on the table"
+
+
+def test_a_map_is_a_mean_over_seeds() -> None:
+    far = maps.coverage(map_cell("reach-near-far", lambda goal: 1 + (goal[1] > 0.749), seeds=(0, 1)))
+    assert far is not None
+    np.testing.assert_array_equal(far.success, np.tile(np.where(np.arange(10) >= 5, 1.0, 0.5), (10, 1)))
+    assert far.seeds == 2
+    assert far.seen.sum() == 16, "four by four squares lie in the disc"
+    assert len(far.border()) == 4 * 4
+    np.testing.assert_allclose(far.start, [5.0, 5.0], atol=1e-4)
+
+
+def test_older_records_and_points_have_no_map() -> None:
+    assert maps.coverage(make_cell(3)) is None
+
+
+def test_coverage_has_a_row_per_group_and_a_panel_per_agent() -> None:
+    axes = np.array(coverage().axes).reshape(2, 2)
+    assert axes[0, 0].get_title() == "GOAT\nIID 100 %, OOD 0 %"
+    (image,) = axes[0, 1].images
+    shown = np.asarray(image.get_array())
+    assert (shown[:, :5].max(), shown[:, 5:].min()) == (0.0, 1.0)
+    assert axes[0, 0].get_ylim() == (10, 0), "the first row is at the top"
+    np.testing.assert_array_equal(image.cmap(image.norm(1.0))[:3], np.array(rgb(figures.MAP_COLOR)) / 255)
+    (border,) = [each for each in axes[0, 0].collections if isinstance(each, LineCollection)]
+    assert {x for segment in border.get_segments() for x in segment[:, 0]} == {5.0}
+    assert not axes[1, 1].axison, "no record, no panel"
+    assert [axes[row, 0].get_ylabel().split("\n")[0] for row in range(2)] == ["Push", "Pick"]
 
 
 def test_density_is_the_inverse_spread_the_right_way_up() -> None:

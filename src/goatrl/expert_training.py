@@ -85,14 +85,13 @@ def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
     success = success_rate(chosen.members, agents, chosen.group, chosen.tasks, TEST_SEED, TEST_EPISODES)
     family = chosen.group.family
     best = checkpoint.describe(run.best_path)
-    rows = [line.split(",") for line in run.metrics_path.read_text().splitlines()[1:]]
     card = {
         **chosen.about,
         "round": best["round"],
         "steps": best["round"] * chosen.schedule.episodes * chosen.group.spec.horizon,
         "success": round(float(success[0]), 4),
         "episodes": TEST_EPISODES,
-        "curve": [[int(row[1]), float(row[4])] for row in rows if row[4]],  # environment steps, success without noise
+        "curve": run.curves()[chosen.members[0][1]],
         "versions": best["versions"],
     }
     policy = jax.tree.map(lambda leaf: np.asarray(leaf)[0], agents.params["policy"])

@@ -1,15 +1,15 @@
 """An online run on disk: config, one row of metrics per round and seed, a checkpoint that resumes exactly, the best agents so far.
 
 runs/NAME/config.json              what is trained, on which tasks, how
-          metrics.csv              round, environment steps, success while exploring and, now and then, without noise
+          metrics.csv              round, environment steps, success while exploring and, at first and now and then, without noise
           checkpoint.safetensors   agents, buffers and statistics
           best.safetensors         the agents of the round that was judged best
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -18,16 +18,14 @@ import numpy as np
 
 from goatrl import checkpoint, metrics
 from goatrl.evaluate import success_rate
-from goatrl.files import write_atomically
 from goatrl.online import Round, Schedule, start, train_online
 from goatrl.problems import versions
-from goatrl.runs import Interrupted, stop_request
+from goatrl.runs import Interrupted, claim, stop_request
 from goatrl.tasks import Task, TaskGroup
 from goatrl.train import Diverged, Members
 from goatrl.types import GoatError, TrainState
 
 CHECKPOINT_SECONDS = 120.0
-JUDGED_EPISODES = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,14 +40,16 @@ class OnlinePlan:
     judge_every: int  # rounds
     about: Mapping[str, object]
     trained: TrainState | None = None  # agents to go on from
+    judged_episodes: int = 128  # of each member, each time
+    judged_by: tuple[int, ...] = (1,)  # these and the round draw them; members draw what they explore by (seed, round)
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
     """A round as the user sees it."""
 
-    round: int
-    explored: float  # success with exploration
+    round: int  # 0: before the first one
+    explored: float | None  # success with exploration
     judged: float | None  # success without, if it was measured
     losses: Mapping[str, float]
 
@@ -65,22 +65,23 @@ class OnlineRun:
         self.best_path = folder / "best.safetensors"
 
     def prepare(self, plan: OnlinePlan) -> None:
-        """Make the folder this plan's, or find that it is already; never another one's."""
-        about = json.loads(json.dumps(plan.about))
-        if self.config_path.exists():
-            stored = json.loads(self.config_path.read_text())["config"]
-            different = [name for name in about.keys() | stored.keys() if about.get(name) != stored.get(name)]
-            if different:
-                raise GoatError(
-                    f"{self.folder} holds another run (differs in {', '.join(sorted(different))}); choose another --out"
-                )
-            return
-        text = json.dumps({"config": about, "versions": versions()}, indent=2)
-        write_atomically(self.config_path, lambda file: file.write(text.encode()))
+        """Make the folder this plan's, or find that it is already."""
+        claim(self.folder, plan.about)
 
     def rounds(self) -> int:
         """How many rounds are saved."""
         return int(checkpoint.describe(self.checkpoint_path)["round"]) if self.checkpoint_path.exists() else 0
+
+    def curves(self) -> dict[int, list[tuple[int, float]]]:
+        """Seed → environment steps and success without noise, as often as it was judged."""
+        if not self.metrics_path.exists():
+            raise GoatError(f"{self.folder} has no metrics.csv: it is not an online run, or stopped in its first round")
+        found: dict[int, list[tuple[int, float]]] = {}
+        with self.metrics_path.open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["success"]:
+                    found.setdefault(int(row["seed"]), []).append((int(row["steps"]), float(row["success"])))
+        return found
 
     def train(self, plan: OnlinePlan, checkpoint_seconds: float = CHECKPOINT_SECONDS) -> Iterator[Report]:
         """Round after round to the end, from the last checkpoint if there is one; a report after each."""
@@ -88,12 +89,16 @@ class OnlineRun:
         state = start(plan.members, plan.group.spec, plan.schedule, plan.trained)
         if self.checkpoint_path.exists():
             state = checkpoint.restore(self.checkpoint_path, state)
-        metrics.truncate(self.metrics_path, int(state.round), "round,steps,seed,")
-        if int(state.round) >= plan.rounds:
+        begun = int(state.round)
+        metrics.truncate(self.metrics_path, begun if begun else -1, "round,steps,seed,")  # the start is written with round 1
+        if begun >= plan.rounds:
             return
-        best, saved_at = self._best(), time.monotonic()
+        saved_at = time.monotonic()
         seeds = [seed for _, seed in plan.members]
         with stop_request() as stop:
+            at_start = None if begun else self._judge(plan, state.train, 0)
+            if at_start is not None:
+                yield Report(0, None, float(at_start.mean()), {})
             for done in train_online(plan.members, plan.group.spec, plan.group.family, plan.tasks, plan.schedule, state):
                 try:
                     done.chunk.check_finite(seeds)
@@ -101,12 +106,8 @@ class OnlineRun:
                     raise Diverged(f"{error}; the rounds before are in {self.folder}") from None
                 judged = None
                 if done.number % plan.judge_every == 0 or done.number == plan.rounds:
-                    judged = self._judge(plan, done)
-                    if judged.mean() >= best:
-                        best = float(judged.mean())
-                        about = {"round": done.number, "success": best, "versions": versions()}
-                        checkpoint.save(self.best_path, done.state.train, about)
-                self._append_metrics(plan, done, judged)
+                    judged = self._judge(plan, done.state.train, done.number)
+                self._append_metrics(plan, done, judged, at_start if done.number == 1 else None)
                 stopping = stop() and done.number < plan.rounds
                 if done.number == plan.rounds or stopping or time.monotonic() - saved_at >= checkpoint_seconds:
                     checkpoint.save(self.checkpoint_path, done.state, {"round": done.number, "versions": versions()})
@@ -118,17 +119,24 @@ class OnlineRun:
                 if done.number == plan.rounds:
                     return
 
-    def _judge(self, plan: OnlinePlan, done: Round) -> np.ndarray:
-        """Success without noise of every member, on episodes that only this round draws."""
-        return success_rate(plan.members, done.state.train, plan.group, plan.tasks, seed=[1, done.number], episodes=JUDGED_EPISODES)
+    def _judge(self, plan: OnlinePlan, agents: TrainState, number: int) -> np.ndarray:
+        """Success without noise of every member, on episodes that only this round draws. Keeps the agents if they are the best."""
+        drawn_by = [*plan.judged_by, number]
+        success = success_rate(plan.members, agents, plan.group, plan.tasks, drawn_by, plan.judged_episodes)
+        best = float(checkpoint.describe(self.best_path)["success"]) if self.best_path.exists() else 0.0
+        if success.mean() >= best:
+            about = {"round": number, "success": float(success.mean()), "versions": versions()}
+            checkpoint.save(self.best_path, agents, about)
+        return success
 
-    def _best(self) -> float:
-        return float(checkpoint.describe(self.best_path)["success"]) if self.best_path.exists() else 0.0
-
-    def _append_metrics(self, plan: OnlinePlan, done: Round, judged: np.ndarray | None) -> None:
+    def _append_metrics(self, plan: OnlinePlan, done: Round, judged: np.ndarray | None, at_start: np.ndarray | None) -> None:
         names = sorted(done.chunk.metrics)
         steps = done.number * plan.schedule.episodes * plan.group.spec.horizon
-        rows = []
+        rows: list[list[object]] = []
+        if at_start is not None:
+            rows += [
+                [0, 0, seed, "", f"{at_start[member]:.4f}", *("" for _ in names)] for member, (_, seed) in enumerate(plan.members)
+            ]
         for member, (_, seed) in enumerate(plan.members):
             success = "" if judged is None else f"{judged[member]:.4f}"
             losses = [f"{done.chunk.metrics[name][member].mean():.6g}" for name in names]

@@ -14,10 +14,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import jax
 import numpy as np
@@ -64,10 +65,6 @@ class RunConfig:
         algorithm = override(algorithms.get(self.algorithm).build(settings_of(self.group)), self.overrides)
         return [(algorithm, seed) for seed in self.seeds]
 
-    def differences(self, other: RunConfig) -> list[str]:
-        names = [field.name for field in dataclasses.fields(self) if field.name != "data"]
-        return [name for name in names if getattr(self, name) != getattr(other, name)]
-
 
 def configure(
     algorithm: str,
@@ -81,8 +78,7 @@ def configure(
     interval: int | None = None,
 ) -> RunConfig:
     """The full configuration of a run, with the problem's settings wherever nothing else is said."""
-    if not seeds or len(set(seeds)) != len(seeds):
-        raise GoatError(f"there must be at least one seed, and all distinct, not {list(seeds)}")
+    check_seeds(seeds)
     if batch_size is not None and batch_size < 1:
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
     entry = algorithms.get(algorithm)
@@ -105,6 +101,34 @@ def configure(
         interval=interval,
         hyperparameters=hyperparameters(built),
     )
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise GoatError(f"there must be at least one seed, and all distinct, not {list(seeds)}")
+
+
+def claim(folder: Path, config: Mapping[str, object], ignored: Collection[str] = ()) -> None:
+    """Make a folder the run's that `config` describes, or find that it is already; never another one's."""
+    path = folder / "config.json"
+    wanted = json.loads(json.dumps(config))  # as it will be read back
+    if path.exists():
+        stored = _stored(path)
+        names = [name for name in dict.fromkeys([*wanted, *stored]) if name not in ignored]
+        different = [name for name in names if wanted.get(name) != stored.get(name)]
+        if different:
+            raise GoatError(f"{folder} holds another run (differs in {', '.join(different)}); choose another --out")
+        return
+    text = json.dumps({"config": wanted, "versions": versions()}, indent=2)
+    write_atomically(path, lambda file: file.write(text.encode()))
+
+
+def _stored(path: Path) -> dict[str, Any]:
+    """What `claim` wrote."""
+    try:
+        return dict(json.loads(path.read_text())["config"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise GoatError(f"{path} is damaged ({error})") from error
 
 
 @contextmanager
@@ -164,14 +188,12 @@ class Run:
 
     def config(self) -> RunConfig:
         try:
-            stored = json.loads(self.config_path.read_text())["config"]
-            stored["spec"] = Spec(**stored["spec"])
-            stored["seeds"] = tuple(stored["seeds"])
-            return RunConfig(**stored)
+            stored = _stored(self.config_path)
+            return RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
         except OSError:
             raise GoatError(f"{self.folder} is not a run: it has no config.json; make one with `goat train`") from None
-        except (ValueError, KeyError, TypeError) as error:
-            raise GoatError(f"{self.config_path} is damaged or of another version of goatrl ({error})") from error
+        except (KeyError, TypeError) as error:
+            raise GoatError(f"{self.config_path} is not of `goat train`, or of another version of goatrl ({error})") from error
 
     def problem(self) -> Problem:
         """The dataset that the run was trained on, checked to be still the same."""
@@ -204,14 +226,8 @@ class Run:
         return int(checkpoint.describe(self.checkpoint_path)["step"]) if self.checkpoint_path.exists() else 0
 
     def prepare(self, config: RunConfig) -> None:
-        """Make the folder this configuration's, or find that it is already; never another one's."""
-        if self.config_path.exists():
-            different = self.config().differences(config)
-            if different:
-                raise GoatError(f"{self.folder} holds another run (differs in {', '.join(different)}); choose another --out")
-            return
-        text = json.dumps({"config": dataclasses.asdict(config), "versions": versions()}, indent=2)
-        write_atomically(self.config_path, lambda file: file.write(text.encode()))
+        """Make the folder this configuration's, or find that it is already."""
+        claim(self.folder, dataclasses.asdict(config), ignored=["data"])
 
     def train(
         self,

@@ -236,7 +236,12 @@ def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> 
 
 
 def suite_cells(suite: Suite, folder: Path) -> list[Cell]:
-    """The records of a folder that belong to a suite, in the order of its groups and columns. A cell recorded twice is refused.
+    """The records of a folder that belong to a suite."""
+    return belonging(suite, records.read_all(folder), folder)
+
+
+def belonging(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell]:
+    """The cells of a suite among those of a folder, in the order of its groups and columns. One that is there twice is refused.
 
     A record belongs to every suite that has a column of its composition, whichever suite it was made for: no cell that
     two experiments share is run twice. A column that was added to a suite belongs to that suite alone.
@@ -247,7 +252,7 @@ def suite_cells(suite: Suite, folder: Path) -> list[Cell]:
         for column in suite.columns
     }
     found: dict[tuple[str, str], Cell] = {}
-    for cell in records.read_all(folder):
+    for cell in cells:
         group = cell.config.group
         label = columns.get((group, cell.config.algorithm, _text(cell.config.hyperparameters)))
         if label is None and (cell.suite != suite.name or group not in suite.groups):

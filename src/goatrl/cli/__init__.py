@@ -15,7 +15,9 @@ from goatrl.cli.console import command
 from goatrl.cli.data import Data
 from goatrl.cli.expert import Expert
 from goatrl.cli.figure import Figures
+from goatrl.cli.finetune import Finetune
 from goatrl.cli.listing import List
+from goatrl.cli.report import Report
 from goatrl.cli.training import Evaluate, Train
 from goatrl.cli.view import View
 from goatrl.files import cache_folder
@@ -42,8 +44,10 @@ Command = (
     | Annotated[DataCommands, command("data", DataCommands)]
     | Annotated[Train, command("train", Train)]
     | Annotated[Evaluate, command("evaluate", Evaluate)]
+    | Annotated[Finetune, command("finetune", Finetune)]
     | Annotated[Bench, command("bench", Bench)]
     | Annotated[FigureCommands, command("figure", FigureCommands)]
+    | Annotated[Report, command("report", Report)]
     | Annotated[View, command("view", View)]
     | Annotated[ExpertCommands, command("expert", ExpertCommands)]
 )

@@ -8,7 +8,8 @@ from rich.table import Table
 from tyro.conf import Positional, arg
 
 from goatrl import expert_training
-from goatrl.cli.console import command, console, progress_bar
+from goatrl.cli.console import command, console
+from goatrl.cli.online import follow
 from goatrl.data import experts
 from goatrl.online_runs import OnlineRun
 
@@ -33,15 +34,7 @@ class ExpertTrain:
     def run(self) -> None:
         plan = expert_training.plan(self.robot, self.seed, self.rounds)
         run = OnlineRun(self.out)
-        run.prepare(plan)
-        if run.rounds():
-            console.print(f"going on from round {run.rounds()} of {plan.rounds}")
-        with progress_bar() as progress:
-            bar = progress.add_task(f"{self.robot} expert", total=plan.rounds, completed=run.rounds(), losses="compiling")
-            latest = ""
-            for report in run.train(plan):
-                latest = latest if report.judged is None else f", without noise {100 * report.judged:.0f} %"
-                progress.update(bar, completed=report.round, losses=f"exploring {100 * report.explored:.0f} %{latest}")
+        follow(run, plan, f"{self.robot} expert")
         card = expert_training.export(run, plan, self.out)
         console.print(f"success in {card['episodes']} episodes: {100 * card['success']:.1f} % (agent of round {card['round']})")
         console.print(f"wrote {self.out}/{self.robot}.safetensors and {self.robot}.json")

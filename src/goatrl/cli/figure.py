@@ -2,19 +2,20 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
-from tyro.conf import Positional
+from tyro.conf import Positional, arg
 
 from goatrl import tasks
-from goatrl.benchmark import records, runner, suites
+from goatrl.benchmark import records, runner, statistics, suites
 from goatrl.cli.console import command, console, dataset_files
-from goatrl.evaluate import value_spread
+from goatrl.files import write_atomically
 from goatrl.problems import open_problem
-from goatrl.report import figures, tables
+from goatrl.report import figures, maps, tables
 from goatrl.runs import Run
-from goatrl.types import Episodes, GoatError
+from goatrl.types import Episodes, GoatError, unknown
+from goatrl.uncertainty import rank_by_weight, value_spread
 
 
 def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
@@ -83,6 +84,72 @@ class FigureBars:
 
 
 @dataclasses.dataclass(frozen=True)
+class FigureAggregate:
+    """Draw averages over IID and OOD tasks with 95 % intervals, the paper's marked.
+
+    Examples:
+      goat figure aggregate bench/paper --out aggregate.pdf
+      goat figure aggregate results/pointreach --suite pointreach --metric return --out aggregate.svg
+    """
+
+    folder: Positional[Path]
+    """The records' folder."""
+    out: Path
+    """The picture (.png, .svg, .pdf)."""
+    suite: str = "paper"
+    """Whose records."""
+    metric: Literal["success", "return"] = "success"
+    """What is averaged."""
+
+    def run(self) -> None:
+        suite = suites.get(self.suite)
+        cells = recorded_cells(suite, self.folder)
+        steps = max(cell.config.spec.horizon for cell in cells)
+        full = float(steps) if self.metric == "return" else suite.scale(self.metric)
+        figures.save(figures.aggregate(statistics.summary(suite, cells, self.metric), full), self.out)
+        console.print(f"wrote {self.out}")
+
+
+@dataclasses.dataclass(frozen=True)
+class FigureCoverage:
+    """Draw which goals of a grid each algorithm reaches, over seeds, and where the data ends.
+
+    Examples:
+      goat figure coverage bench/paper --out coverage.pdf
+      goat figure coverage bench/paper --group push-left-right --out coverage.png
+    """
+
+    folder: Positional[Path]
+    """The records' folder."""
+    out: Path
+    """The picture (.png, .svg, .pdf)."""
+    groups: Annotated[tuple[str, ...], arg(aliases=("--group",))] = ()
+    """Task groups, a row each; all that have maps if none is named."""
+    suite: str = "paper"
+    """Whose records."""
+
+    def run(self) -> None:
+        suite = suites.get(self.suite)
+        for name in self.groups:
+            if name not in suite.groups:
+                raise unknown(f"group of {suite.name}", name, suite.groups)
+        cells = recorded_cells(suite, self.folder)
+        rows: dict[str, dict[str, maps.Coverage]] = {}
+        for cell in cells:
+            drawn = maps.coverage(cell) if cell.config.group in (self.groups or suite.groups) else None
+            if drawn is not None:
+                rows.setdefault(tasks.get(cell.config.group).label, {})[cell.label] = drawn
+        if not rows:
+            which = f" of {', '.join(self.groups)}" if self.groups else ""
+            raise GoatError(
+                f"the records{which} in {self.folder} have no coverage maps; those of robots have, if made by this version"
+            )
+        columns = [label for label in dict.fromkeys(cell.label for cell in cells) if any(label in row for row in rows.values())]
+        figures.save(figures.coverage(rows, columns), self.out)
+        console.print(f"wrote {self.out}")
+
+
+@dataclasses.dataclass(frozen=True)
 class FigureDensity:
     """Draw 1/std of a run's value ensemble over goals (appendix "Uncertainty and Density").
 
@@ -111,6 +178,29 @@ class FigureDensity:
 
 
 @dataclasses.dataclass(frozen=True)
+class FigureUncertainty:
+    """Draw what a run's uncertainty weight prefers: supervised loss and distance to the goal of samples ranked by it (section 5.2).
+
+    Example:
+      goat figure uncertainty runs/goat --out uncertainty.png
+    """
+
+    folder: Positional[Path]
+    """The run's folder."""
+    out: Path
+    """The picture (.png, .svg, .pdf); its numbers go to a .csv beside it."""
+
+    def run(self) -> None:
+        run = Run(self.folder)
+        problem = run.problem()
+        rankings = [rank_by_weight(*run.agent(seed), problem.episodes, problem.spec, seed) for seed in run.config().seeds]
+        figures.save(figures.ranking(rankings), self.out)
+        numbers = self.out.with_suffix(".csv")
+        write_atomically(numbers, lambda file: file.write(tables.ranking(rankings, run.config().seeds).encode()))
+        console.print(f"wrote {self.out} and {numbers}")
+
+
+@dataclasses.dataclass(frozen=True)
 class FigureRegions:
     """Draw where the starts and goals of the robot tasks lie, and which part of it the data has seen.
 
@@ -136,6 +226,9 @@ class FigureRegions:
 Figures = (
     Annotated[FigureTrajectories, command("trajectories", FigureTrajectories)]
     | Annotated[FigureBars, command("bars", FigureBars)]
+    | Annotated[FigureAggregate, command("aggregate", FigureAggregate)]
+    | Annotated[FigureCoverage, command("coverage", FigureCoverage)]
     | Annotated[FigureDensity, command("density", FigureDensity)]
+    | Annotated[FigureUncertainty, command("uncertainty", FigureUncertainty)]
     | Annotated[FigureRegions, command("regions", FigureRegions)]
 )

@@ -24,6 +24,7 @@ from goatrl.report.tables import Entry
 from goatrl.tasks import TaskGroup, hand
 from goatrl.tasks.regions import Box
 from goatrl.types import Episodes, GoatError
+from goatrl.uncertainty import PORTION, Ranking
 
 FORMATS = ("png", "svg", "pdf")
 DATA_COLOR, GOAL_COLOR, OURS_COLOR = "#8a8f98", "#d62728", "#1f5fa8"
@@ -222,6 +223,23 @@ def density(grid: np.ndarray, spread: np.ndarray, episodes: Episodes) -> Figure:
     axis.set_ylim(extent[2], extent[3])
     axis.set_title("1 / Std of the value ensemble from (0, 0)", fontsize=9)
     figure.colorbar(image, ax=axis, shrink=0.9)
+    return figure
+
+
+def ranking(rankings: Sequence[Ranking]) -> Figure:
+    """Supervised loss and distance to the goal, portion by portion of samples ranked by uncertainty weight; a band over seeds."""
+    figure = Figure(figsize=(7.2, 2.9), layout="constrained")
+    size = PORTION / 1_000
+    labels = {"loss": "supervised loss  ‖a − π(s, g′)‖²", "distance": "state-goal distance  ‖g′ − φ(s)‖²"}
+    for axis, (name, label) in zip(figure.subplots(1, 2), labels.items(), strict=True):
+        values = np.stack([getattr(each, name) for each in rankings])
+        places = (np.arange(values.shape[1]) + 0.5) * size
+        axis.fill_between(places, values.min(axis=0), values.max(axis=0), color=OURS_COLOR, alpha=0.2, linewidth=0)
+        axis.plot(places, values.mean(axis=0), marker="o", markersize=4, color=OURS_COLOR)
+        axis.set_title(label, fontsize=9)
+        axis.set_xlabel("samples by rising uncertainty weight, in thousands", fontsize=8)
+        axis.tick_params(labelsize=7)
+        axis.spines[["top", "right"]].set_visible(False)
     return figure
 
 

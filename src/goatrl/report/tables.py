@@ -17,6 +17,7 @@ from goatrl.benchmark import paper
 from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statistics import Average, rank_correlation
 from goatrl.benchmark.suites import Suite
+from goatrl.uncertainty import Ranking
 
 SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
 
@@ -210,6 +211,15 @@ class _Typeset:
     mean: float
     ours: str
     theirs: str
+
+
+def ranking(rankings: Sequence[Ranking], seeds: Sequence[int]) -> str:
+    """Portions of samples ranked by uncertainty weight, one a row."""
+    lines = ["seed,portion,weight,supervised_loss,state_goal_distance"]
+    for seed, each in zip(seeds, rankings, strict=True):
+        numbers = zip(each.weight, each.loss, each.distance, strict=True)
+        lines += [f"{seed},{place},{w:.5f},{loss:.6g},{far:.6g}" for place, (w, loss, far) in enumerate(numbers, start=1)]
+    return "\n".join(lines) + "\n"
 
 
 def latex(table: Sequence[Entry], averages: Sequence[Average] = (), beside_paper: bool = True) -> str:

@@ -1,0 +1,167 @@
+"""Online fine-tuning: trained agents go on in all tasks of their group, without the data that they come from.
+
+By DDPG+HER, whatever they were trained with, or by their own algorithm (paper, appendix "Online Fine-tuning").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+from goatrl import algorithms, tasks
+from goatrl.learn import normalize
+from goatrl.learn.parameters import hyperparameters
+from goatrl.learn.update import Agent, actor_critic
+from goatrl.learn.values import QEnsemble
+from goatrl.online import Schedule
+from goatrl.online_runs import OnlinePlan
+from goatrl.runs import Run, RunConfig, check_seeds
+from goatrl.tasks import TaskGroup
+from goatrl.train import Members, init
+from goatrl.types import Algorithm, GoatError, TrainState, unknown
+
+WAYS = ("ddpg_her", "own")
+EPISODES = 4_000  # of each seed: 196,000 environment steps
+CAPACITY = 20_000  # episodes in the buffer: the released code's 10^6 steps
+JUDGED_BY = (1, 1)  # members draw by (seed, round)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a robot's agents are fine-tuned."""
+
+    batches: int  # for every episode
+    batch_size: int = 512
+    round: int = 8  # episodes that are collected side by side, before their batches
+    judge_every: int = 25  # rounds
+    judged_episodes: int = 100
+
+
+RECIPES = {
+    "push": Recipe(20),
+    "pick": Recipe(10),
+    # The paper fine-tunes the two above only.
+    "reach": Recipe(20),
+    "slide": Recipe(20),
+    "hand": Recipe(20),
+}
+
+
+def plan(run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int = EPISODES) -> OnlinePlan:
+    """All agents of a run of `goat train` go on, in the tasks of its group unless another one is named."""
+    if by not in WAYS:
+        raise unknown("way to fine-tune", by, WAYS)
+    config = run.config()
+    name = group or config.group
+    if name is None:
+        raise GoatError(f"{run.folder} was trained without a task group; say where to act with --group")
+    found = _robots(name)
+    found.check_fits(config.spec, str(run.folder))
+    members, state = run.restore()
+    if by == "ddpg_her":
+        members, state = as_ddpg(run, members, state, found)
+    with run.checkpoint_path.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    return _plan(found, members, episodes, state, {"from": _origin(config) | {"checkpoint": checksum}, "by": by})
+
+
+def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> OnlinePlan:
+    """The baseline: DDPG+HER from the first episode on."""
+    found = _robots(group)
+    check_seeds(seeds)
+    algorithm = _ddpg(found, critics=1)
+    return _plan(found, [(algorithm, seed) for seed in seeds], episodes, None, {"from": "random", "by": "ddpg_her"})
+
+
+def as_ddpg(run: Run, members: Members, state: TrainState, group: TaskGroup) -> tuple[Members, TrainState]:
+    """The same agents as DDPG+HER goes on with them.
+
+    Policies, critics, the targets of both and input statistics are the agents' own; the optimiser is a new one. Imitators
+    have no critics, so theirs are new as well.
+    """
+    converted = [(_as_ddpg(run, algorithm, group), seed) for algorithm, seed in members]
+    fresh = init(converted, group.spec, normalize.identity(group.spec))
+    params, target = dict(state.params), dict(state.target)
+    if not params["value"]:
+        params["value"], target["value"] = fresh.params["value"], fresh.target["value"]
+    return converted, dataclasses.replace(fresh, params=params, target=target, normalizer=state.normalizer)
+
+
+def _as_ddpg(run: Run, algorithm: Algorithm, group: TaskGroup) -> Agent:
+    if not isinstance(algorithm, Agent):
+        raise GoatError(f"{run.folder} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; use --by own")
+    if algorithm.value is not None and not isinstance(algorithm.value, QEnsemble):
+        raise GoatError(
+            f"{run.folder} cannot go on by ddpg_her, which improves a policy through Q(s, a, g): "
+            f"the values of {run.config().algorithm} are V(s, g); use --by own"
+        )
+    critics = 1 if algorithm.value is None else algorithm.value.size
+    return dataclasses.replace(_ddpg(group, critics), discount=algorithm.discount)  # what its critics have learned to predict
+
+
+def _ddpg(group: TaskGroup, critics: int) -> Agent:
+    """`ddpg_her`, or `ddpg_her_ens` with as many critics. Targets move after the batches of every episode."""
+    settings = dataclasses.replace(group.settings, target_every=RECIPES[group.family].batches)
+    return actor_critic(settings, QEnsemble(critics))
+
+
+def _plan(group: TaskGroup, members: Members, episodes: int, trained: TrainState | None, about: dict[str, object]) -> OnlinePlan:
+    recipe = RECIPES[group.family]
+    if episodes < 1 or episodes % recipe.round:
+        near = max(round(episodes / recipe.round), 1) * recipe.round
+        raise GoatError(f"episodes are collected {recipe.round} at a time: their number cannot be {episodes}; {near} can")
+    schedule = Schedule(
+        episodes=recipe.round,
+        updates=recipe.round * recipe.batches,
+        batch_size=recipe.batch_size,
+        capacity=min(CAPACITY, episodes),
+        noise=0.2,
+        random=0.3,
+        adapt_normalizer=trained is None,
+    )
+    algorithm = members[0][0]
+    schedule.check(algorithm.target_every)
+    about |= {
+        "hyperparameters": hyperparameters(algorithm),
+        "group": group.name,
+        "evaluation": group.evaluation_checksum(),
+        "seeds": [seed for _, seed in members],
+        "episodes": episodes,
+        "schedule": dataclasses.asdict(schedule),
+        "judge_every": recipe.judge_every,
+        "judged_episodes": recipe.judged_episodes,
+    }
+    return OnlinePlan(
+        members,
+        group,
+        group.tasks,
+        schedule,
+        rounds=episodes // recipe.round,
+        judge_every=recipe.judge_every,
+        about=about,
+        trained=trained,
+        judged_episodes=recipe.judged_episodes,
+        judged_by=JUDGED_BY,
+    )
+
+
+def _origin(config: RunConfig) -> dict[str, object]:
+    """Which agents these are, whatever the folder that they lie in."""
+    return {
+        "algorithm": config.algorithm,
+        "label": algorithms.get(config.algorithm).label,
+        "source": config.source,
+        "overrides": dict(config.overrides),
+        "group": config.group,
+        "data": config.checksum,
+        "updates": config.updates,
+    }
+
+
+def _robots(name: str) -> TaskGroup:
+    group = tasks.get(name)
+    if group.family not in RECIPES:
+        known = ", ".join(each.name for each in tasks.groups().values() if each.family in RECIPES)
+        raise GoatError(f"{name} has no robots to go on learning with; groups that have: {known}")
+    return group

@@ -1,0 +1,413 @@
+"""The report: one HTML file that needs nothing else, from raw records alone. Its text, style and script lie in `page/`."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import goatrl
+from goatrl import tasks
+from goatrl.benchmark import records, runner, statements, statistics, suites
+from goatrl.benchmark.records import Cell
+from goatrl.benchmark.statistics import Average, Scores
+from goatrl.benchmark.suites import Suite
+from goatrl.data.making import checksums
+from goatrl.report import maps, tables
+from goatrl.tasks import Task, TaskGroup
+from goatrl.types import GoatError
+
+METRICS = {"success": "Success", "return": "Return"}
+MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
+PAPER_WIDTH = 400  # paths are drawn on whole numbers, as many as this across
+
+Json = dict[str, Any]
+
+
+def page(folder: Path) -> str:
+    """The whole report of a folder of records, or of a folder of such folders."""
+    found = experiments(folder)
+    data = {"folder": folder.resolve().name, "version": goatrl.__version__, "experiments": [describe(each) for each in found]}
+    # "<" as an escape: no text inside can end the script element.
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    parts = resources.files("goatrl") / "report" / "page"
+    html, style, script = ((parts / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js"))
+    for place, content in (
+        ('<link rel="stylesheet" href="page.css">', f"<style>\n{style}</style>"),
+        ('<script src="page.js"></script>', f"<script>\n{script}</script>"),
+        ('<script type="application/json" id="data">{}</script>', f'<script type="application/json" id="data">{text}</script>'),
+    ):
+        before, found_place, after = html.partition(place)
+        assert found_place, f"page.html has no {place}"
+        html = before + content + after
+    return html
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Experiment:
+    """What one folder holds of one suite."""
+
+    name: str
+    suite: Suite
+    cells: Sequence[Cell]
+    folder: Path
+
+    @property
+    def labels(self) -> list[str]:
+        """The recorded columns in the suite's order, then the user's own."""
+        order = [column.label for column in self.suite.columns]
+        return sorted(
+            {cell.label for cell in self.cells},
+            key=lambda label: (label not in order, *([order.index(label)] if label in order else []), label),
+        )
+
+    @property
+    def groups(self) -> list[TaskGroup]:
+        return [tasks.get(name) for name in self.suite.groups if any(cell.config.group == name for cell in self.cells)]
+
+
+def experiments(folder: Path) -> list[Experiment]:
+    """In the order of the suites, then of the folders' names."""
+    if not folder.is_dir():
+        raise GoatError(f"no such folder: {folder}")
+    own = any(folder.glob("*.parquet"))
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not (path / "config.json").exists())
+    found = []
+    for path in [folder] if own else inside:
+        recorded = records.read_all(path)
+        made_for = {cell.suite for cell in recorded}
+        cells = [(suite, runner.belonging(suite, recorded, path)) for suite in suites.SUITES]
+        # Suites share cells: one is also there when others have recorded all of its columns.
+        shown = [(suite, mine) for suite, mine in cells if suite.name in made_for or _has_all_columns(suite, mine)]
+        for suite, mine in shown:
+            name = path.resolve().name if len(shown) == 1 else f"{path.resolve().name} {suite.name}"
+            found.append(Experiment(name, suite, mine, path))
+    if not found:
+        raise GoatError(f"no records in {folder} or in the folders inside it; make some with `goat bench`")
+    return sorted(found, key=lambda each: suites.SUITES.index(each.suite))
+
+
+def _has_all_columns(suite: Suite, cells: Sequence[Cell]) -> bool:
+    return {column.label for column in suite.columns} <= {cell.label for cell in cells}
+
+
+def describe(experiment: Experiment) -> Json:
+    """All that the page shows of an experiment."""
+    suite, cells = experiment.suite, experiment.cells
+    by_metric = {metric: tables.entries(suite, cells, metric) for metric in METRICS}
+    with ThreadPoolExecutor() as pool:  # resampling is most of the work, and done outside of Python
+        averaging = {metric: pool.submit(statistics.averages, suite, cells, metric) for metric in METRICS}
+        filling = {metric: pool.submit(_table, experiment, metric, table) for metric, table in by_metric.items()}
+    averages = {metric: found.result() for metric, found in averaging.items()}
+    return {
+        "name": experiment.name,
+        "suite": suite.name,
+        "about": suite.summary,
+        "datasets": len(suite.groups),
+        "metrics": {metric: _metric(experiment, metric) for metric in METRICS},
+        "algorithms": experiment.labels,
+        "seeds": _span(len(cell.seeds) for cell in cells),
+        "episodes": sum(cell.episodes.num_rows for cell in cells),
+        "best": {split: _best(averages["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
+        "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
+        "verdicts": [_verdict(verdict) for verdict in statements.check(suite, cells)],
+        "averages": {m: _averages([each for each in found if not each.group], suite.decimals) for m, found in averages.items()},
+        "groupAverages": {metric: _group_averages(experiment, found) for metric, found in averages.items()},
+        "table": {metric: filled.result() for metric, filled in filling.items()},
+        "groups": [_group(experiment, group) for group in experiment.groups],
+        "reproduction": _reproduction(experiment),
+    }
+
+
+def _metric(experiment: Experiment, metric: str) -> Json:
+    percent = experiment.suite.percent and metric == "success"
+    horizon = max(group.spec.horizon for group in experiment.groups)
+    return {
+        "title": METRICS[metric],
+        "unit": "%" if percent else "",
+        "full": horizon if metric == "return" else experiment.suite.scale(metric),
+        "decimals": experiment.suite.decimals,
+    }
+
+
+def _span(counts: Iterable[int]) -> str:
+    low, *rest = sorted(set(counts))
+    return f"{low} to {rest[-1]}" if rest else f"{low}"
+
+
+def _number(value: float | None, decimals: int) -> float | None:
+    """As it is shown; JSON knows no nan."""
+    return None if value is None or not math.isfinite(value) else round(value, decimals)
+
+
+def _verdict(verdict: statements.Verdict) -> Json:
+    return {"claim": verdict.claim, "held": None if verdict.held is None else bool(verdict.held), "evidence": verdict.evidence}
+
+
+# Averages
+
+
+def _best(averages: Sequence[Average], split: str, decimals: int) -> Json | None:
+    """Of those over the most tasks: an average over easier tasks alone would win."""
+    mine = [each for each in averages if each.split == split and not each.group]
+    complete = [each for each in mine if each.tasks == max(other.tasks for other in mine)]
+    if not complete:
+        return None
+    best = max(round(each.mean, decimals) for each in complete)
+    first, *others = [each.label for each in complete if round(each.mean, decimals) == best]
+    return {"label": first, "others": len(others), "value": best}
+
+
+def _agreement(table: Sequence[tables.Entry], decimals: int) -> Json | None:
+    found = tables.agreement(table)
+    if found is None:
+        return None
+    return {
+        "cells": found.cells,
+        "difference": _number(found.mean_absolute_difference, decimals + 1),
+        "correlation": _number(found.rank_correlation, 3),
+        "far": len(found.far),
+    }
+
+
+def _averages(averages: Sequence[Average], decimals: int) -> dict[str, list[Json]]:
+    """Split → one row per algorithm."""
+    rows: dict[str, list[Json]] = {}
+    for each in averages:
+        numbers = {"value": each.mean, "low": each.interval.low, "high": each.interval.high, "iqm": each.iqm, "paper": each.paper}
+        shown = {name: _number(value, decimals) for name, value in numbers.items()}
+        rows.setdefault(each.split, []).append({"label": each.label, "tasks": each.tasks, "of": each.of, **shown})
+    return rows
+
+
+def _group_averages(experiment: Experiment, averages: Sequence[Average]) -> dict[str, list[Json]]:
+    """Group → one row per algorithm."""
+    rows = {group.name: [each for each in averages if each.group == group.label] for group in experiment.groups}
+    return {name: _averages(found, experiment.suite.decimals)["all"] for name, found in rows.items()}
+
+
+# The table
+
+
+def _table(experiment: Experiment, metric: str, table: Sequence[tables.Entry]) -> dict[str, dict[str, dict[str, Json]]]:
+    """Group → task → algorithm → its number, with what stands behind it."""
+    suite, decimals = experiment.suite, experiment.suite.decimals
+    at = {(entry.dataset, entry.task, entry.column): entry for entry in table}
+    found: dict[str, dict[str, dict[str, Json]]] = {}
+    for label in experiment.labels:
+        for block in statistics.scores(experiment.cells, label, metric).blocks:
+            for task, episodes in block.episodes.items():
+                alone = Scores(label, (dataclasses.replace(block, episodes={task: episodes}),))
+                sure = statistics.interval(alone, statistics.average)
+                entry = at[tasks.get(block.group).label, task, label]
+                found.setdefault(block.group, {}).setdefault(task, {})[label] = {
+                    "value": _number(entry.mean, decimals),
+                    "std": _number(entry.std, decimals),
+                    "low": _number(suite.scale(metric) * sure.low, decimals),
+                    "high": _number(suite.scale(metric) * sure.high, decimals),
+                    "seeds": block.seeds,
+                    "each": [_number(suite.scale(metric) * value, decimals) for value in episodes.mean(axis=-1).tolist()],
+                    "paper": entry.paper,
+                    "far": entry.far,
+                }
+    return found
+
+
+# Groups
+
+
+def _group(experiment: Experiment, group: TaskGroup) -> Json:
+    cells = {cell.label: cell for cell in experiment.cells if cell.config.group == group.name}
+    return {
+        "name": group.name,
+        "label": group.label,
+        "tasks": [{"name": task.name, "split": task.split, "episodes": task.episodes} for task in group.tasks],
+        "maps": _maps(cells),
+        "paths": _paths(cells, group),
+        "updates": max(cell.config.updates for cell in cells.values()),
+        "curves": {label: curves for label, cell in cells.items() if (curves := _curves(cell))},
+        "settings": _settings(cells),
+        **_media(experiment.folder, group),
+    }
+
+
+def _maps(cells: dict[str, Cell]) -> Json | None:
+    """The squares of the plane, and for each algorithm how many percent of its seeds reach each, row by row from the top."""
+    drawn = {label: found for label, cell in cells.items() if (found := maps.coverage(cell)) is not None}
+    if not drawn:
+        return None
+    any_one = next(iter(drawn.values()))
+    return {
+        "columns": len(any_one.across),
+        "rows": len(any_one.down),
+        "fromAbove": any_one.axes[1] == 0,
+        "seen": any_one.seen.ravel().astype(int).tolist(),
+        "border": any_one.border(),
+        "start": [round(value, 2) for value in any_one.start],
+        "of": {
+            label: {
+                "squares": (100 * each.success).round().astype(int).ravel().tolist(),
+                "iid": _number(100 * each.reached(seen=True), 0),
+                "ood": _number(100 * each.reached(seen=False), 0),
+                "seeds": each.seeds,
+            }
+            for label, each in drawn.items()
+        },
+    }
+
+
+def _paths(cells: dict[str, Cell], group: TaskGroup) -> dict[str, Json] | None:
+    """Task → the paths of every algorithm, where they were recorded."""
+    found: dict[str, Json] = {}
+    for task in group.tasks:
+        drawn = {label: paths for label, cell in cells.items() if (paths := _task_paths(cell, task)) is not None}
+        if drawn:
+            found[task.name] = {"width": PAPER_WIDTH, "of": drawn}
+    return found or None
+
+
+def _task_paths(cell: Cell, task: Task) -> Json | None:
+    rows = np.flatnonzero(cell.column("task") == task.name)
+    episodes = cell.episodes.take(rows)
+    flat = episodes.column("path").to_pylist()
+    if any(path is None for path in flat) or cell.config.spec.goal_dim != 2:
+        return None
+
+    def on_paper(points: np.ndarray) -> np.ndarray:
+        """Whole numbers, y downwards."""
+        return ((points * [1, -1] / (1.06 * task.bound) + 1) * PAPER_WIDTH / 2).round().astype(int)
+
+    success = np.array(episodes.column("success").to_pylist())
+    paths = on_paper(np.array(flat).reshape(len(flat), -1, 2))
+    goals, place = np.unique(on_paper(np.array(episodes.column("goal").to_pylist())), axis=0, return_inverse=True)
+    reached, tries = np.bincount(place, success), np.bincount(place)
+    return {
+        "reached": "".join(_strokes(path) for path in paths[success]),
+        "missed": "".join(_strokes(path) for path in paths[~success]),
+        "goals": [[*goal, int(met), int(count)] for goal, met, count in zip(goals.tolist(), reached, tries, strict=True)],
+    }
+
+
+def _strokes(path: np.ndarray) -> str:
+    """An SVG path through whole numbers, without steps that stand still or go on in the same direction."""
+    steps = np.diff(path, axis=0)
+    steps = steps[steps.any(axis=1)]
+    if not len(steps):
+        return ""
+    turns = np.flatnonzero((steps[1:] != steps[:-1]).any(axis=1)) + 1
+    legs = np.add.reduceat(steps, [0, *turns])
+    return f"M{path[0][0]} {path[0][1]}l" + " ".join(f"{x} {y}" for x, y in legs.tolist())
+
+
+def _curves(cell: Cell) -> dict[str, list[list[float | None]]]:
+    """Metric → its mean, lowest and highest value over seeds, at equal distances over the updates."""
+    found = {}
+    for name in dict.fromkeys(name for training in cell.trainings for name in training.curves):
+        courses = [course for training in cell.trainings for course in training.curves.get(name, ())]
+        longest = max(map(len, courses), default=0)
+        values = np.array([course for course in courses if len(course) == longest], float)
+        if values.size:
+            found[name] = [
+                [_digits(value) for value in line] for line in (values.mean(axis=0), values.min(axis=0), values.max(axis=0))
+            ]
+    return found
+
+
+def _digits(value: float) -> float | None:
+    return float(f"{value:.3g}") if math.isfinite(value) else None
+
+
+def _media(folder: Path, group: TaskGroup) -> Json:
+    """A picture of the dataset and clips of agents, if there are any beside the records."""
+    picture = folder / "media" / f"{group.name}--dataset.png"
+    clips = []
+    for path in sorted((folder / "media").glob(f"{group.name}--*--*.mp4")):
+        _, label, task = path.stem.split("--", 2)
+        clips.append({"label": label, "task": task, "source": _data_address(path)})
+    return {"picture": _data_address(picture) if picture.exists() else None, "clips": clips}
+
+
+def _data_address(path: Path) -> str:
+    return f"data:{MEDIA[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+
+
+# Reproduction
+
+
+def _settings(cells: dict[str, Cell]) -> list[Json]:
+    """Row by row what each cell was made with: its training, then its hyper-parameters."""
+    rows: dict[str, dict[str, str]] = {}
+    for label, cell in cells.items():
+        config, trainings = cell.config, cell.trainings
+        about = {
+            "algorithm": config.algorithm,
+            "source (SHA-256)": config.source,
+            "seeds": ", ".join(map(str, cell.seeds)),
+            "updates": config.updates,
+            "batch size": config.batch_size,
+            **config.hyperparameters,
+            "trained together": _span(training.members for training in trainings),
+            "training (s)": round(sum(training.seconds for training in trainings)),
+        }
+        about |= {name: ", ".join(sorted(found)) for name, found in _versions([cell]).items()}
+        for name, value in about.items():
+            if value != "":
+                rows.setdefault(name, {})[label] = str(value)
+    return [{"name": name, "of": of} for name, of in rows.items()]
+
+
+def _versions(cells: Iterable[Cell]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for cell in cells:
+        for training in cell.trainings:
+            for name, version in training.versions.items():
+                found.setdefault(name, set()).add(version)
+    return found
+
+
+def _reproduction(experiment: Experiment) -> Json:
+    configs = {
+        group.name: [cell.config for cell in experiment.cells if cell.config.group == group.name] for group in experiment.groups
+    }
+    datasets = [
+        {
+            "group": name,
+            "dataset": sorted({config.checksum for config in mine}),
+            "listed": {config.checksum for config in mine} == {checksums().get(name)},
+            "evaluation": sorted({config.evaluation for config in mine}),
+        }
+        for name, mine in configs.items()
+    ]
+    return {
+        "command": command(experiment),
+        "datasets": datasets,
+        "versions": {name: sorted(found) for name, found in _versions(experiment.cells).items()},
+    }
+
+
+def command(experiment: Experiment) -> str:
+    """What gives these records again; FILE stands for what records do not hold."""
+    suite, cells = experiment.suite, experiment.cells
+    words = ["goat", "bench", suite.name]
+    if len(experiment.groups) < len(suite.groups):
+        words += ["--groups", *(group.name for group in experiment.groups)]
+    if experiment.labels != [column.label for column in suite.columns]:
+        words += [
+            "--algorithms",
+            *dict.fromkeys(f"./{c.config.algorithm}.py" if c.config.source else c.config.algorithm for c in cells),
+        ]
+    words += ["--seeds", str(1 + max(max(cell.seeds) for cell in cells))]
+    updates = {cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates}
+    words += [word for each in sorted(updates) for word in ("--updates", str(each))]
+    other = dict.fromkeys(c.config.group for c in cells if c.config.checksum != checksums().get(c.config.group, c.config.checksum))
+    if other:
+        words += ["--data", *(f"{name}=FILE" for name in other)]
+    return " ".join(words)
