@@ -88,7 +88,7 @@ class FigureAggregate:
     """Draw averages over IID and OOD tasks with 95 % intervals, the paper's marked.
 
     Examples:
-      goat figure aggregate bench/paper --out aggregate.pdf
+      goat figure aggregate bench/robots --out aggregate.pdf
       goat figure aggregate results/pointreach --suite pointreach --metric return --out aggregate.svg
     """
 
@@ -115,8 +115,8 @@ class FigureCoverage:
     """Draw which goals of a grid each algorithm reaches, over seeds, and where the data ends.
 
     Examples:
-      goat figure coverage bench/paper --out coverage.pdf
-      goat figure coverage bench/paper --group push-left-right --out coverage.png
+      goat figure coverage bench/robots --out coverage.pdf
+      goat figure coverage bench/robots --group push-left-right --out coverage.png
     """
 
     folder: Positional[Path]

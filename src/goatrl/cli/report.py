@@ -18,7 +18,7 @@ class Report:
 
     Examples:
       goat report results
-      goat report bench/paper --out paper.html
+      goat report bench/robots --out paper.html
     """
 
     folder: Positional[Path]

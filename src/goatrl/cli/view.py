@@ -27,7 +27,7 @@ class View:
       goat view push-left-right --task Right2Left --out clip.mp4
       goat view hand-near-far --task Near --expert --out hand.gif
       goat view reach-left-right --task Left --run runs/goat --out clip.mp4 clip.gif
-      goat view push-left-right --task Left2Left --run bench/paper/agents/push-left-right--goat--….safetensors --out clip.mp4
+      goat view push-left-right --task Left2Left --run bench/robots/agents/push-left-right--goat--….safetensors --out clip.mp4
     """
 
     group: Positional[str]
