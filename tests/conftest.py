@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from goatrl.benchmark.curves import Curve
 from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.data import point
 from goatrl.evaluate import SCHEMA
@@ -62,3 +63,33 @@ def odd_episodes() -> Episodes:
     achieved = rng.normal(size=(4, 8, 3))
     observations = np.concatenate([achieved, rng.normal(size=(4, 8, 2))], axis=-1)
     return make_episodes(observations, achieved, rng.uniform(-1, 1, (4, 7, 2)), rng.normal(size=(4, 3)))
+
+
+def made_curve(
+    label: str, success: np.ndarray, suite: str = "finetune-ddpg", group: str = "push-left-right", every: int = 9_800
+) -> Curve:
+    """A record of fine-tuning with these rates: (seeds, judgements)."""
+    seeds, judgements = success.shape
+    origin = {"algorithm": label.lower(), "label": label, "group": group, "data": "0" * 64, "updates": 40_000}
+    config = {
+        "from": "random" if label == "random" else {**origin, "checkpoint": "1" * 64},
+        "by": "ddpg_her" if suite == "finetune-ddpg" else "own",
+        "hyperparameters": {"learning_rate": 0.0005},
+        "group": group,
+        "evaluation": "2" * 64,
+        "seeds": list(range(seeds)),
+        "episodes": 4_000,
+        "schedule": {"episodes": 8, "updates": 160},
+        "judge_every": 25,
+        "judged_episodes": 100,
+    }
+    versions = {stage: {"goatrl": "0.1.0", "device": "none"} for stage in ("offline", "online")}
+    return Curve(suite, group, label, config, versions, tuple(range(seeds)), every * np.arange(judgements), success)
+
+
+def learning(start: float, end: float, half: float, seeds: int = 5, judgements: int = 21, seed: int = 0) -> np.ndarray:
+    """Rates of agents that learn, with the noise of 100 episodes: half of the way is done after `half` judgements."""
+    rng = np.random.default_rng(seed)
+    course = start + (end - start) * (1 - 0.5 ** (np.arange(judgements) / half))
+    rates = np.clip(course + rng.normal(0, 0.05, (seeds, 1)) * np.linspace(1, 0.4, judgements), 0, 1)
+    return rng.binomial(100, rates) / 100

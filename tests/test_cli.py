@@ -29,6 +29,7 @@ COMMANDS = [
     ["figure", "bars"],
     ["figure", "aggregate"],
     ["figure", "coverage"],
+    ["figure", "finetune"],
     ["figure", "density"],
     ["figure", "regions"],
     ["report"],

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from conftest import made_by_hand
+from conftest import learning, made_by_hand, made_curve
 from goatrl import algorithms, cli, tasks
-from goatrl.benchmark import paper, records, runner, statistics, suites
+from goatrl.benchmark import curves, finetuning, paper, records, runner, statistics, suites
 from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.data.making import checksums
 from goatrl.evaluate import SCHEMA
@@ -45,8 +45,11 @@ VIEWS = (
     "#/paper/hand-near-far",
     "#/pointreach",
     f"#/pointreach/{POINT}",
+    "#/finetune-ddpg",
+    "#/finetune-own",
     "#/everything",
 )
+TUNED = {"GOAT": (0.4, 0.9, 3), "MARWIL+HER": (0.3, 0.7, 6), "random": (0.05, 0.5, 9)}  # label → how it learns
 VERSIONS = {"goatrl": "0.1.0", "jax": "0.10.2", "mujoco": "3.3.7", "python": "3.12.3", "device": "none"}
 
 
@@ -246,9 +249,16 @@ def make_point_cell(label: str, reached: int) -> Cell:
     return made_by_hand(POINT, rows, (0, 1), label)
 
 
+def tuned_curves() -> list[curves.Curve]:
+    """Of both suites: random networks are part of the first alone."""
+    groups = ("push-left-right", "pick-left-right")
+    by_ddpg = [made_curve(label, learning(*course), group=group) for group in groups for label, course in TUNED.items()]
+    return [*by_ddpg, made_curve("GOAT", learning(0.4, 0.45, 9), "finetune-own")]
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two experiments, one of them with pictures."""
+    """Two experiments, one of them with pictures, and one in fine-tuning."""
     folder = tmp_path_factory.mktemp("experiments")
     write_suite(folder / "paper", GROUPS, LABELS, SEEDS)
     for algorithm, (label, reached) in enumerate((("GOAT", 15), ("Goal BC", 4))):
@@ -262,6 +272,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     clip = np.zeros((10, 32, 32, 3), np.uint8)
     imageio.imwrite(media / "push-left-right--GOAT--Right2Left.mp4", clip, plugin="FFMPEG", fps=25)
     (folder / "notes").mkdir()
+    for curve in tuned_curves():
+        curves.write(folder / "finetune", curve)
     return folder
 
 
@@ -340,7 +352,11 @@ def check_markup(text: str) -> Markup:
 
 def stored(page: Path) -> dict:
     """The aggregates inside a page."""
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page.read_text())
+    return stored_in(page.read_text())
+
+
+def stored_in(html: str) -> dict:
+    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html)
     return json.loads(text)
 
 
@@ -725,3 +741,104 @@ def test_nothing_moves_for_those_who_do_not_want_it(browser: Browser) -> None:
     assert browser.run(moving) > 0
     browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
     assert browser.run(moving) == 0
+
+
+# Fine-tuning
+
+
+def test_one_folder_of_curves_is_enough(folder: Path) -> None:
+    described = stored_in(webpage.page(folder / "finetune"))["experiments"]
+    assert [each["name"] for each in described] == ["finetune-ddpg", "finetune-own"]
+    assert described == stored_in(webpage.page(folder))["experiments"][2:], "after the others"
+    assert described[0]["reproduction"]["command"] == (
+        "goat bench finetune-ddpg --algorithms goat marwil+her random --seeds 5 --data push-left-right=FILE pick-left-right=FILE"
+    )
+
+
+def test_charts_show_means_intervals_and_where_random_ends(browser: Browser) -> None:
+    browser.go("#/finetune-ddpg")
+    titles = browser.run("[...document.querySelectorAll('main svg.chart > title')].map(e => e.textContent)")
+    assert titles == [f"{name} Left-Right: success while agents go on online" for name in ("Push", "Pick")]
+    charts = "[...document.querySelectorAll('main svg.chart')]"
+    lines = browser.run(f"{charts}.flatMap(e => [...e.querySelectorAll('.tuned')]).map(e => e.getAttribute('d'))")
+    heights = browser.run(f"[...{charts}[0].querySelectorAll('.rule')].map(e => +e.getAttribute('y1'))")
+    (bottom, top), found = (heights[0], heights[-1]), tuned_curves()
+    for curve, line in zip(found[:6], lines, strict=True):
+        drawn = np.array([[float(n) for n in point.split()] for point in line.removeprefix("M").split("L")])
+        np.testing.assert_allclose(drawn[:, 1], bottom + (top - bottom) * curve.mean, atol=0.2)
+        assert (np.diff(drawn[:, 0]) > 0).all()
+    level = browser.run("+document.querySelector('main svg.chart .level').getAttribute('y1')")
+    assert level == pytest.approx(bottom + (top - bottom) * curves.final(found[2].mean), abs=0.3)
+    names = "[...document.querySelector('main svg.chart').querySelectorAll('text:not(.quiet)')].map(e => e.textContent)"
+    assert browser.run(names) == list(TUNED), "named beside their ends"
+    inside = """[...document.querySelectorAll('main svg.chart')].every(chart => [...chart.querySelectorAll('text')]
+        .every(text => text.getBoundingClientRect().right <= chart.getBoundingClientRect().right))"""
+    assert browser.run(inside), "and not cut off"
+
+
+def test_a_judgement_shows_its_values(browser: Browser) -> None:
+    browser.go("#/finetune-ddpg")
+    goat = tuned_curves()[0]
+    low, high = curves.bounds(curves.resampled(goat))
+
+    def tip() -> str | None:
+        return browser.run("document.getElementById('tip').hidden ? null : document.getElementById('tip').textContent")
+
+    def values(place: int) -> str:
+        return f"GOAT{100 * goat.mean[place]:.1f} {100 * low[place]:.1f} to {100 * high[place]:.1f}"
+
+    browser.run("document.querySelectorAll('main .stop')[3].id = 'third'")
+    browser.point("#third rect")
+    assert "29,400 environment steps of each seed, Push Left-Right" in tip()
+    assert values(3) in tip()
+    assert browser.run("getComputedStyle(document.querySelector('#third .cursor')).opacity") == "1"
+    browser.press("Escape")
+    assert tip() is None
+    # The same by keyboard: one stop for a chart, arrows inside.
+    browser.run("document.querySelector('main .stop').focus()")
+    assert values(0) in tip()
+    browser.press("ArrowLeft")
+    assert values(0) in tip(), "there is nothing before the start"
+    browser.press("ArrowRight")
+    browser.press("ArrowRight")
+    assert values(2) in tip()
+    spoken = browser.run("document.activeElement.getAttribute('aria-label')")
+    assert spoken.startswith(f"19,600 environment steps: GOAT {100 * goat.mean[2]:.1f} %, MARWIL+HER")
+    browser.press("Tab")
+    assert "0 environment steps of each seed, Pick Left-Right" in tip()
+
+
+def test_steps_statements_and_settings_of_fine_tuning(browser: Browser) -> None:
+    browser.go("#/finetune-ddpg")
+    found = tuned_curves()
+    standings = curves.standings(found[:6], curves.references(found))
+    rows = browser.run(
+        "[...document.querySelectorAll('.reach tbody tr:not(.group)')].map(row => [...row.children].map(each => each.textContent))"
+    )
+    assert [row[0] for row in rows] == [*TUNED, *TUNED]
+    for row, each in zip(rows, standings, strict=True):
+        assert row[1:3] == [f"{100 * each.start.value:.1f}", f"{100 * each.final.value:.1f}"]
+        assert row[4].removesuffix(" fewest") == curves.count(each.steps.value)
+        assert row[5] == f"{curves.count(each.steps.low)} to {curves.count(each.steps.high)}"
+        assert row[7].split(" · ") == [curves.count(steps) for steps in each.each]
+    assert [row[0] for row in rows if "fewest" in row[4]] == ["GOAT", "GOAT"]
+    suite = finetuning.SUITES["finetune-ddpg"]
+    for verdict in finetuning.check(suite, found, curves.references(found)):
+        assert f"✓ Held{verdict.claim}{verdict.evidence}" in browser.run("document.querySelector('.verdicts').textContent")
+    cells = "row => [...row.children].map(each => each.textContent)"
+    settings = browser.run(f"[...document.querySelectorAll('details tr')].map({cells})")
+    assert ["from.updates", "40000", "40000", ""] in settings
+    assert ["schedule.episodes", "8", "8", "8"] in settings
+    browser.go("#/finetune-own")
+    text = browser.run("document.querySelector('main').textContent")
+    assert f"random ends at {100 * standings[0].level:.1f} %" in text, "as the other suite has recorded it"
+    assert "3 of 4 not checked" in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_lines_are_visible_by_day_and_by_night(browser: Browser, scheme: str) -> None:
+    browser.prefer(scheme)
+    ground = luminance(color(browser, "card"))
+    for place in range(11):
+        light, dark = sorted((luminance(color(browser, f"series-{place}")), ground), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 3, f"series {place}"

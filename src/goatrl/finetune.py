@@ -66,6 +66,15 @@ def plan(run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int
     return _plan(found, members, episodes, state, {"from": _origin(config) | {"checkpoint": checksum}, "by": by})
 
 
+def describe(config: RunConfig, by: str, episodes: int = EPISODES) -> dict[str, object]:
+    """What the plan for agents of this configuration will be about, before they are trained: all but their checkpoint."""
+    assert config.group is not None
+    group, members = _robots(config.group), config.members()
+    if by == "ddpg_her":
+        members = _converted(members, group, config.algorithm, config.algorithm, "by its own algorithm it can")
+    return _about(group, members, episodes, _schedule(group, members, episodes, adapt=False), {"from": _origin(config), "by": by})
+
+
 def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> OnlinePlan:
     """The baseline: DDPG+HER from the first episode on."""
     found = _robots(group)
@@ -80,7 +89,7 @@ def as_ddpg(run: Run, members: Members, state: TrainState, group: TaskGroup) -> 
     Policies, critics, the targets of both and input statistics are the agents' own; the optimiser is a new one. Imitators
     have no critics, so theirs are new as well.
     """
-    converted = [(_as_ddpg(run, algorithm, group), seed) for algorithm, seed in members]
+    converted = _converted(members, group, str(run.folder), run.config().algorithm, "use --by own")
     fresh = init(converted, group.spec, normalize.identity(group.spec))
     params, target = dict(state.params), dict(state.target)
     if not params["value"]:
@@ -88,16 +97,20 @@ def as_ddpg(run: Run, members: Members, state: TrainState, group: TaskGroup) -> 
     return converted, dataclasses.replace(fresh, params=params, target=target, normalizer=state.normalizer)
 
 
-def _as_ddpg(run: Run, algorithm: Algorithm, group: TaskGroup) -> Agent:
-    if not isinstance(algorithm, Agent):
-        raise GoatError(f"{run.folder} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; use --by own")
-    if algorithm.value is not None and not isinstance(algorithm.value, QEnsemble):
+def _converted(members: Members, group: TaskGroup, what: str, algorithm: str, instead: str) -> Members:
+    return [(_as_ddpg(agent, group, what, algorithm, instead), seed) for agent, seed in members]
+
+
+def _as_ddpg(agent: Algorithm, group: TaskGroup, what: str, algorithm: str, instead: str) -> Agent:
+    if not isinstance(agent, Agent):
+        raise GoatError(f"{what} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; {instead}")
+    if agent.value is not None and not isinstance(agent.value, QEnsemble):
         raise GoatError(
-            f"{run.folder} cannot go on by ddpg_her, which improves a policy through Q(s, a, g): "
-            f"the values of {run.config().algorithm} are V(s, g); use --by own"
+            f"{what} cannot go on by ddpg_her, which improves a policy through Q(s, a, g): "
+            f"the values of {algorithm} are V(s, g); {instead}"
         )
-    critics = 1 if algorithm.value is None else algorithm.value.size
-    return dataclasses.replace(_ddpg(group, critics), discount=algorithm.discount)  # what its critics have learned to predict
+    critics = 1 if agent.value is None else agent.value.size
+    return dataclasses.replace(_ddpg(group, critics), discount=agent.discount)  # what its critics have learned to predict
 
 
 def _ddpg(group: TaskGroup, critics: int) -> Agent:
@@ -106,7 +119,23 @@ def _ddpg(group: TaskGroup, critics: int) -> Agent:
     return actor_critic(settings, QEnsemble(critics))
 
 
-def _plan(group: TaskGroup, members: Members, episodes: int, trained: TrainState | None, about: dict[str, object]) -> OnlinePlan:
+def _plan(group: TaskGroup, members: Members, episodes: int, trained: TrainState | None, origin: dict[str, object]) -> OnlinePlan:
+    recipe, schedule = RECIPES[group.family], _schedule(group, members, episodes, adapt=trained is None)
+    return OnlinePlan(
+        members,
+        group,
+        group.tasks,
+        schedule,
+        rounds=episodes // recipe.round,
+        judge_every=recipe.judge_every,
+        about=_about(group, members, episodes, schedule, origin),
+        trained=trained,
+        judged_episodes=recipe.judged_episodes,
+        judged_by=JUDGED_BY,
+    )
+
+
+def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) -> Schedule:
     recipe = RECIPES[group.family]
     if episodes < 1 or episodes % recipe.round:
         near = max(round(episodes / recipe.round), 1) * recipe.round
@@ -118,12 +147,16 @@ def _plan(group: TaskGroup, members: Members, episodes: int, trained: TrainState
         capacity=min(CAPACITY, episodes),
         noise=0.2,
         random=0.3,
-        adapt_normalizer=trained is None,
+        adapt_normalizer=adapt,
     )
-    algorithm = members[0][0]
-    schedule.check(algorithm.target_every)
-    about |= {
-        "hyperparameters": hyperparameters(algorithm),
+    schedule.check(members[0][0].target_every)
+    return schedule
+
+
+def _about(group: TaskGroup, members: Members, episodes: int, schedule: Schedule, origin: dict[str, object]) -> dict[str, object]:
+    recipe = RECIPES[group.family]
+    return origin | {
+        "hyperparameters": hyperparameters(members[0][0]),
         "group": group.name,
         "evaluation": group.evaluation_checksum(),
         "seeds": [seed for _, seed in members],
@@ -132,18 +165,6 @@ def _plan(group: TaskGroup, members: Members, episodes: int, trained: TrainState
         "judge_every": recipe.judge_every,
         "judged_episodes": recipe.judged_episodes,
     }
-    return OnlinePlan(
-        members,
-        group,
-        group.tasks,
-        schedule,
-        rounds=episodes // recipe.round,
-        judge_every=recipe.judge_every,
-        about=about,
-        trained=trained,
-        judged_episodes=recipe.judged_episodes,
-        judged_by=JUDGED_BY,
-    )
 
 
 def _origin(config: RunConfig) -> dict[str, object]:

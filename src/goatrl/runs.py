@@ -275,16 +275,23 @@ class Run:
         assert state is not None
         return members, state
 
-    def write_episodes(self, table: pa.Table, group: TaskGroup, step: int) -> None:
-        """Record evaluated episodes. Tasks that were judged before, at the same step, stay beside them."""
-        about = {b"goatrl": json.dumps({"group": group.name, "evaluation": group.evaluation_checksum(), "step": step}).encode()}
+    def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
+        """Record evaluated episodes, of a group's tasks or of an environment.
+
+        What else was judged at the same step stays beside them: environments, and tasks of the same group.
+        """
+        about = {"step": step} if group is None else {"group": group.name, "evaluation": group.evaluation_checksum(), "step": step}
         if self.episodes_path.exists():
             earlier = pq.read_table(self.episodes_path)
-            if earlier.schema.metadata == about:
+            before = json.loads((earlier.schema.metadata or {}).get(b"goatrl", b"{}"))
+            if before.get("step") == step:
+                about = {**before, **about}
                 judged = set(table.column("task").to_pylist())
-                keep = [task not in judged for task in earlier.column("task").to_pylist()]
-                table = pa.concat_tables([earlier.filter(pa.array(keep, pa.bool_())), table.replace_schema_metadata(about)])
-        write_atomically(self.episodes_path, lambda file: pq.write_table(table.replace_schema_metadata(about), file))
+                known = zip(earlier.column("task").to_pylist(), earlier.column("split").to_pylist(), strict=True)
+                keep = [task not in judged and (split is None or about == before) for task, split in known]  # tasks have a split
+                table = pa.concat_tables([earlier.filter(pa.array(keep, pa.bool_())).replace_schema_metadata(None), table])
+        described = table.replace_schema_metadata({b"goatrl": json.dumps(about).encode()})
+        write_atomically(self.episodes_path, lambda file: pq.write_table(described, file))
 
     def _save(self, state: TrainState, step: int) -> None:
         checkpoint.save(self.checkpoint_path, state, {"step": step, "versions": versions()})

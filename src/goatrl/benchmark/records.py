@@ -17,6 +17,7 @@ from goatrl.files import write_atomically
 from goatrl.types import GoatError, Spec
 
 _METADATA = b"goatrl"
+CURVE = b"goatrl curve"  # what records of fine-tuning have instead; they may lie in the same folder
 _FORMAT = 1
 
 
@@ -109,9 +110,22 @@ def read(folder: Path, config: CellConfig) -> Cell | None:
 
 
 def read_all(folder: Path) -> list[Cell]:
+    return [_read_file(path) for path in files(folder)]
+
+
+def files(folder: Path, kind: bytes = _METADATA) -> list[Path]:
+    """The records of a kind, and what is of no kind, so that whoever reads it says what is wrong with it."""
     if (folder / "config.json").exists():
         raise GoatError(f"{folder} is a run, not a folder of records; `goat bench` makes records")
-    return [_read_file(path) for path in sorted(folder.glob("*.parquet"))]
+    others = {_METADATA, CURVE} - {kind}
+    return [path for path in sorted(folder.glob("*.parquet")) if not others & _metadata(path)]
+
+
+def _metadata(path: Path) -> set[bytes]:
+    try:
+        return set(pq.read_schema(path).metadata or ())
+    except (pa.ArrowException, OSError):
+        return set()
 
 
 def _read_file(path: Path) -> Cell:

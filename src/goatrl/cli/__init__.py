@@ -10,6 +10,7 @@ import jax
 import tyro
 
 import goatrl
+from goatrl.cli.ablate import Ablate
 from goatrl.cli.bench import Bench
 from goatrl.cli.console import command
 from goatrl.cli.data import Data
@@ -44,6 +45,7 @@ Command = (
     | Annotated[DataCommands, command("data", DataCommands)]
     | Annotated[Train, command("train", Train)]
     | Annotated[Evaluate, command("evaluate", Evaluate)]
+    | Annotated[Ablate, command("ablate", Ablate)]
     | Annotated[Finetune, command("finetune", Finetune)]
     | Annotated[Bench, command("bench", Bench)]
     | Annotated[FigureCommands, command("figure", FigureCommands)]

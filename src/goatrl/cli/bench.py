@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import jax
+from rich.markup import escape
 from tyro.conf import Positional, arg
 
-from goatrl import tasks
-from goatrl.benchmark import estimate, records, runner, statements, statistics, suites
+from goatrl import finetune, tasks
+from goatrl.benchmark import estimate, finetuning, records, runner, statements, statistics, suites
+from goatrl.cli import bench_finetuning
 from goatrl.cli.board import Board, live
 from goatrl.cli.console import console, dataset_files, duration, plural
 from goatrl.cli.datasets import ensure
@@ -17,6 +19,7 @@ from goatrl.files import write_atomically
 from goatrl.report import figures, tables
 from goatrl.runs import Interrupted
 from goatrl.train import Diverged
+from goatrl.types import GoatError, unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,12 +30,14 @@ class Bench:
       goat bench pointreach
       goat bench pointreach --groups pointreach-expert-10 --algorithms goat bc --seeds 3
       goat bench pointreach --data pointreach-expert-10=clean.pkl --out results/theirs
+      goat bench finetune-ddpg --groups push-left-right
     """
 
     suite: Positional[str]
     """A name from `goat list`."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Where records and tables go; bench/robots or bench/pointreach if not given. Suites that share cells may share a folder."""
+    """Where records and tables go; bench/robots, bench/pointreach or bench/finetune if not given. Suites that share cells may
+    share a folder."""
     groups: tuple[str, ...] = ()
     """Only these task groups."""
     algorithms: tuple[str, ...] = ()
@@ -43,12 +48,40 @@ class Bench:
     """GROUP=FILE: a dataset (.npz, .pkl, minari:ID) in place of the group's own; may name several."""
     updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates, if not the group's (for a quick look)."""
+    episodes: Annotated[int | None, arg(metavar="N")] = None
+    """Number of episodes that each seed is fine-tuned for (suites of fine-tuning only)."""
 
     yes: bool = False
     """Make datasets that are missing, without asking."""
 
     def run(self) -> None:
-        suite = suites.get(self.suite)
+        names = [*finetuning.SUITES, *(suite.name for suite in suites.SUITES)]
+        if self.suite not in names:
+            raise unknown("suite", self.suite, names)
+        if self.suite in finetuning.SUITES:
+            self._finetune(finetuning.SUITES[self.suite])
+        else:
+            self._bench(suites.get(self.suite))
+
+    def _finetune(self, suite: finetuning.Suite) -> None:
+        verdicts, failures = bench_finetuning.run(
+            suite,
+            finetuning.HOME if self.out is None else self.out,
+            groups=self.groups,
+            algorithms=self.algorithms,
+            seeds=self.seeds,
+            data=dataset_files(self.data),
+            updates=self.updates,
+            episodes=finetune.EPISODES if self.episodes is None else self.episodes,
+            yes=self.yes,
+        )
+        print_verdicts(verdicts)
+        if failures:
+            raise Diverged("; ".join(failures))
+
+    def _bench(self, suite: suites.Suite) -> None:
+        if self.episodes is not None:
+            raise GoatError(f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; {suite.name} does not")
         folder = Path("bench") / suite.home if self.out is None else self.out
         files = dataset_files(self.data)
         runner.choose_columns(suite, self.algorithms)  # a misspelt name should not wait for a dataset
@@ -131,7 +164,7 @@ def print_verdicts(verdicts: Sequence[statements.Verdict]) -> None:
     for verdict in verdicts:
         if verdict.held is not None:
             mark = "[green]held[/green]" if verdict.held else "[red]not held[/red]"
-            console.print(f"{mark}: {verdict.claim} ({verdict.evidence})", highlight=False)
+            console.print(f"{mark}: {escape(f'{verdict.claim} ({verdict.evidence})')}", highlight=False)
     unchecked = sum(verdict.held is None for verdict in verdicts)
     if unchecked:
         console.print(f"{unchecked} of the paper's {len(verdicts)} conclusions not checked: they need cells that were not run")

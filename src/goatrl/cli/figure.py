@@ -8,11 +8,12 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from goatrl import tasks
-from goatrl.benchmark import records, runner, statistics, suites
+from goatrl.benchmark import curves, finetuning, records, runner, statistics, suites
 from goatrl.cli.console import command, console, dataset_files
 from goatrl.files import write_atomically
 from goatrl.problems import open_problem
 from goatrl.report import figures, maps, tables
+from goatrl.report import finetuning as tuning
 from goatrl.runs import Run
 from goatrl.types import Episodes, GoatError, unknown
 from goatrl.uncertainty import rank_by_weight, value_spread
@@ -150,6 +151,37 @@ class FigureCoverage:
 
 
 @dataclasses.dataclass(frozen=True)
+class FigureFinetune:
+    """Draw success while agents go on online: a panel per task group, a line per initialisation, with 95 % intervals.
+
+    Examples:
+      goat figure finetune bench/finetune --out finetune.pdf
+      goat figure finetune bench/finetune --suite finetune-own --out own.png
+    """
+
+    folder: Positional[Path]
+    """The records' folder."""
+    out: Path
+    """The picture (.png, .svg, .pdf)."""
+    suite: str = "finetune-ddpg"
+    """Whose records."""
+
+    def run(self) -> None:
+        if self.suite not in finetuning.SUITES:
+            raise unknown("suite of fine-tuning", self.suite, finetuning.SUITES)
+        recorded = curves.read_all(self.folder)
+        found = finetuning.SUITES[self.suite].order(recorded)
+        if not found:
+            raise GoatError(f"no records of suite {self.suite} in {self.folder}; make some with `goat bench {self.suite}`")
+        panels: dict[str, list[curves.Curve]] = {}
+        for curve in found:
+            panels.setdefault(tasks.get(curve.group).label, []).append(curve)
+        tones = tuning.tones(curve.label for curve in found)
+        figures.save(figures.finetuning(panels, curves.references(recorded), tones), self.out)
+        console.print(f"wrote {self.out}")
+
+
+@dataclasses.dataclass(frozen=True)
 class FigureDensity:
     """Draw 1/std of a run's value ensemble over goals (appendix "Uncertainty and Density").
 
@@ -228,6 +260,7 @@ Figures = (
     | Annotated[FigureBars, command("bars", FigureBars)]
     | Annotated[FigureAggregate, command("aggregate", FigureAggregate)]
     | Annotated[FigureCoverage, command("coverage", FigureCoverage)]
+    | Annotated[FigureFinetune, command("finetune", FigureFinetune)]
     | Annotated[FigureDensity, command("density", FigureDensity)]
     | Annotated[FigureUncertainty, command("uncertainty", FigureUncertainty)]
     | Annotated[FigureRegions, command("regions", FigureRegions)]

@@ -1,20 +1,24 @@
 """goat train, goat evaluate"""
 
 import dataclasses
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+import pyarrow as pa
 from rich.table import Table
 from tyro.conf import Positional, UseAppendAction, arg
 
-from goatrl import algorithms, tasks
+from goatrl import algorithms, environments, tasks
 from goatrl.cli.console import console, losses, out_of_range, pairs, plural, progress_bar
 from goatrl.cli.datasets import ensure
 from goatrl.evaluate import evaluate
-from goatrl.problems import open_problem
-from goatrl.runs import Run, configure
-from goatrl.types import GoatError
+from goatrl.problems import Problem, open_problem
+from goatrl.runs import Run, RunConfig, configure
+from goatrl.tasks import Task, TaskGroup
+from goatrl.types import GoatError, Spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,36 +73,42 @@ class Train:
         note = out_of_range(problem.episodes)
         if note:
             console.print(f"note: {note}", highlight=False)
-        if run.step() == config.updates:
-            console.print(f"already trained: {run.checkpoint_path}")
-        else:
-            if run.step():
-                console.print(f"going on from update {run.step()} of {config.updates}")
-            with progress_bar() as progress:
-                task = progress.add_task(
-                    f"{self.algorithm}, {plural(self.seeds, 'seed')}",
-                    total=config.updates,
-                    completed=run.step(),
-                    losses="compiling",
-                )
-                run.train(
-                    config, problem, on_report=lambda step, metrics: progress.update(task, completed=step, losses=losses(metrics))
-                )
+        if train_with_progress(run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}"):
             console.print(f"trained: {run.checkpoint_path}")
         if problem.group is not None:
             console.print(f"judge it: goat evaluate {self.out}")
         else:
+            console.print(f"judge it in your environment: goat evaluate {self.out} --environment ID", highlight=False)
             console.print(f"use it: from goatrl.runs import load_policy; act = load_policy('{self.out}')", highlight=False)
+
+
+def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
+    """Train to the end, or on to the end, and show how it goes; False if there was nothing left to do."""
+    if run.step() == config.updates:
+        console.print(f"already trained: {run.checkpoint_path}")
+        return False
+    if run.step():
+        console.print(f"going on from update {run.step()} of {config.updates}")
+    with progress_bar() as progress:
+        bar = progress.add_task(title, total=config.updates, completed=run.step(), losses="compiling")
+        run.train(config, problem, on_report=lambda step, metrics: progress.update(bar, completed=step, losses=losses(metrics)))
+    return True
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
-    """Judge a trained run on its tasks; every episode becomes a row of RUN/episodes.parquet.
+    """Judge a trained run on its tasks, or in an environment of yours; every episode becomes a row of RUN/episodes.parquet.
+
+    An environment is any of Gymnasium's whose observations are a dictionary of observation, achieved_goal and desired_goal. Its
+    episodes are seeded, so that all agents meet the same starts and goals, and as long as those of the data unless it ends them
+    earlier. Agents act in [-1, 1]: where its action space has other bounds, -1 becomes the lower and 1 the upper one. Success: the
+    goal is within the run's threshold at the last step; return: the number of steps at which it is.
 
     Examples:
       goat evaluate runs/goat
       goat evaluate runs/goat --tasks R20
       goat evaluate runs/reach --group reach-left-right
+      goat evaluate runs/mine --environment my_module:MyWorld-v0
     """
 
     folder: Positional[Path]
@@ -107,39 +117,80 @@ class Evaluate:
     """Only these tasks."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group to judge on, for a run that was trained on your own data."""
+    environment: Annotated[str | None, arg(metavar="ID")] = None
+    """A registered Gymnasium environment instead; MODULE:ID imports a module (of this folder, too) that registers it."""
+    episodes: Annotated[int | None, arg(metavar="N")] = None
+    """Number of episodes in the environment (100, unless said otherwise)."""
 
     def run(self) -> None:
         run = Run(self.folder)
         config = run.config()
-        name = self.group or config.group
-        if name is None:
-            raise GoatError(f"{self.folder} was trained without a task group; say which tasks with --group")
-        group = tasks.get(name)
-        group.check_fits(config.spec, str(self.folder))
-        members, state = run.restore()
+        if self.environment is not None and (self.group is not None or self.tasks):
+            raise GoatError("judge either in an --environment or on the --tasks of a --group, not both")
+        where = self._group(config) if self.environment is None else self.environment
+        check_place(where, config.spec, self.episodes)
         step = run.step()
         if step < config.updates:
             console.print(f"this run stopped at update {step} of {config.updates}; `goat train` would go on")
-        with progress_bar() as progress:
-            bar = progress.add_task(f"judging {plural(len(members), 'seed')}", total=None, losses="")
-            table = evaluate(
-                members,
-                state,
-                group,
-                [group.task(task) for task in self.tasks] or None,
-                on_progress=lambda done, total: progress.update(bar, completed=done, total=total),
-            )
-            progress.update(bar, visible=group.family != "point")  # which takes no time to show
-        run.write_episodes(table, group, step)
-        shown = Table(title=f"{algorithms.get(config.algorithm).label} on {group.label}", title_justify="left")
+        table = judge(run, where, self.tasks, self.episodes)
+        name = where.label if isinstance(where, TaskGroup) else where
+        shown = Table(title=f"{algorithms.get(config.algorithm).label} on {name}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
             shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for task in dict.fromkeys(table.column("task").to_pylist()):
             rows = table.filter(np.asarray(table.column("task").to_pylist()) == task)
-            success = rows.column("success").to_numpy(zero_copy_only=False).astype(float).reshape(len(members), -1).mean(1)
-            returns = rows.column("return").to_numpy().astype(float).reshape(len(members), -1).mean(1)
-            split = rows.column("split")[0].as_py()
-            numbers = [f"{values.mean():.2f} ± {values.std():.2f}" for values in (success, returns)]
-            shown.add_row(task, split, *numbers, str(rows.num_rows))
+            numbers = [
+                f"{values.mean():.2f} ± {values.std():.2f}" for values in (per_seed(rows, "success"), per_seed(rows, "return"))
+            ]
+            shown.add_row(task, rows.column("split")[0].as_py(), *numbers, str(rows.num_rows))
         console.print(shown)
         console.print(f"wrote {run.episodes_path}")
+
+    def _group(self, config: RunConfig) -> TaskGroup:
+        name = self.group or config.group
+        if name is None:
+            raise GoatError(f"{self.folder} was trained without a task group; say which with --group, or an --environment")
+        group = tasks.get(name)
+        group.check_fits(config.spec, str(self.folder))
+        return group
+
+
+def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> None:
+    """Refuse an environment in which agents cannot be judged, and say what becomes of actions in one where they can."""
+    if isinstance(where, TaskGroup):
+        if episodes is not None:
+            raise GoatError("tasks have a number of episodes of their own: --episodes goes with --environment")
+        return
+    here = str(Path.cwd())
+    if here not in sys.path:  # the command lies in another folder than the user's modules
+        sys.path.append(here)
+    note = environments.check(where, spec, environments.EPISODES if episodes is None else episodes)
+    if note:
+        console.print(f"note: {note}", highlight=False, markup=False)
+
+
+def judge(run: Run, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None) -> pa.Table:
+    """Let all agents of a run act on a group's tasks or in an environment; every episode becomes a row of its records."""
+    members, state = run.restore()
+    with progress_bar() as progress:
+        bar = progress.add_task(f"judging {plural(len(members), 'seed')}", total=None, losses="")
+
+        def show(done: int, total: int) -> None:
+            progress.update(bar, completed=done, total=total)
+
+        if isinstance(where, TaskGroup):
+            chosen: list[Task] = [where.task(name) for name in only]
+            table = evaluate(members, state, where, chosen or None, show)
+            progress.update(bar, visible=where.family != "point")  # which takes no time to show
+        else:
+            count = environments.EPISODES if episodes is None else episodes
+            table = environments.evaluate(members, state, run.config().spec, where, count, show)
+    run.write_episodes(table, where if isinstance(where, TaskGroup) else None, run.step())
+    return table
+
+
+def per_seed(rows: pa.Table, metric: str) -> np.ndarray:
+    """Means over the episodes of each seed."""
+    seeds = rows.column("seed").to_numpy()
+    values = np.asarray(rows.column(metric).to_pylist(), float)
+    return np.array([values[seeds == seed].mean() for seed in dict.fromkeys(seeds.tolist())])

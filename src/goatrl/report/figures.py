@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from goatrl.benchmark.curves import RANDOM, Curve, bounds, resampled, standings
 from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statistics import Average
 from goatrl.files import write_atomically
@@ -130,6 +131,21 @@ def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
     return figure
 
 
+def ladder(rungs: Mapping[str, np.ndarray], label: str) -> Figure:
+    """Success of one composition after the other: the mean over seeds as a bar with its deviation, each seed as a dot."""
+    figure = Figure(figsize=(1.2 + 0.75 * len(rungs), 2.9), layout="constrained")
+    axis = figure.subplots()
+    means = [values.mean() for values in rungs.values()]
+    axis.bar(range(len(rungs)), means, 0.7, yerr=[v.std() for v in rungs.values()], color=OURS_COLOR, error_kw={"lw": 0.8})
+    for place, values in enumerate(rungs.values()):
+        axis.scatter(place + np.linspace(-0.15, 0.15, len(values)), values, s=7, color="black", linewidths=0, zorder=3)
+    axis.set_xticks(range(len(rungs)), [f"{rung}\n{mean:.2f}" for rung, mean in zip(rungs, means, strict=True)])
+    axis.set_ylim(0, 1.05)
+    axis.set_ylabel(label)
+    axis.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
 def aggregate(averages: Sequence[Average], full: float = 1.0) -> Figure:
     """Averages over IID and over OOD tasks with their intervals, best on OOD first; a diamond marks the paper's.
 
@@ -169,6 +185,73 @@ def aggregate(averages: Sequence[Average], full: float = 1.0) -> Figure:
     handles, texts = max((axis.get_legend_handles_labels() for axis in axes), key=lambda found: len(found[1]))
     figure.legend(handles, texts, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     return figure
+
+
+def finetuning(panels: Mapping[str, Sequence[Curve]], random: Mapping[str, Curve], tones: Mapping[str, int]) -> Figure:
+    """Success while agents go on online: per group a panel, per initialisation its mean over seeds and a 95 % interval.
+
+    Dotted: where random networks end; a ring: the first judgement that is as high.
+    """
+    figure = Figure(figsize=(0.4 + 4.3 * len(panels), 3.3), layout="constrained")
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for axis, (title, found) in zip(axes, panels.items(), strict=True):
+        for curve, each in zip(found, standings(found, random), strict=True):
+            color, thousands = PALETTE[tones[curve.label] % len(PALETTE)], curve.steps / 1_000
+            low, high = bounds(resampled(curve))
+            axis.fill_between(thousands, 100 * low, 100 * high, color=color, alpha=0.16, linewidth=0)
+            style = "--" if curve.label == RANDOM else "-"
+            axis.plot(thousands, 100 * curve.mean, color=color, linewidth=1.6, linestyle=style, label=curve.label)
+            if each.level is not None:
+                axis.axhline(100 * each.level, color=DATA_COLOR, linewidth=1.0, linestyle=":", zorder=1)
+            if each.steps is not None and math.isfinite(each.steps.value):
+                height = 100 * curve.mean[curve.steps == each.steps.value]
+                ring = {"s": 26, "facecolors": "white", "edgecolors": color, "linewidths": 1.4, "zorder": 4, "clip_on": False}
+                axis.scatter(each.steps.value / 1_000, height, **ring)
+        axis.set_xlim(0, max(curve.steps[-1] for curve in found) / 1_000)
+        axis.set_ylim(0, 100)
+        _names_at_the_end(axis, found, tones)
+        axis.set_title(title, fontsize=10, loc="left", fontweight="bold")
+        axis.set_xlabel("environment steps of each seed, in thousands", fontsize=8)
+        axis.grid(axis="y", color="#e3e5e8", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=8, length=2)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("success without noise (%)", fontsize=8)
+    counts = sorted({len(curve.seeds) for found in panels.values() for curve in found})
+    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    key = f"Line: mean over seeds ({seeds}); band: 95 % interval"
+    ends = "; dotted: where random ends, by DDPG+HER; ring: first as high as that" if random else ""
+    figure.supxlabel(key + ends, fontsize=8, color="#59626b")
+    return figure
+
+
+def _names_at_the_end(axis: Axes, found: Sequence[Curve], tones: Mapping[str, int]) -> None:
+    """Names beside the ends of lines, moved apart where they would cover each other."""
+    found = sorted(found, key=lambda curve: float(curve.mean[-1]))
+    ends = [100 * float(curve.mean[-1]) for curve in found]
+    for curve, height, place in zip(found, ends, apart(ends, 7.0, 100.0), strict=True):
+        color = PALETTE[tones[curve.label] % len(PALETTE)]
+        line = {"arrowstyle": "-", "color": color, "linewidth": 0.9, "shrinkA": 0, "shrinkB": 1}
+        axis.annotate(
+            curve.label,
+            (curve.steps[-1] / 1_000, height),
+            (1.045, place / 100),
+            textcoords="axes fraction",
+            fontsize=8,
+            va="center",
+            arrowprops=line,
+            annotation_clip=False,
+        )
+
+
+def apart(values: Sequence[float], gap: float, most: float) -> list[float]:
+    """Rising values, moved as little as needed to be `gap` apart and at most `most`."""
+    places: list[float] = []
+    for value in values:
+        places.append(max(value, places[-1] + gap) if places else value)
+    for place in range(len(places) - 1, -1, -1):
+        places[place] = min(places[place], most if place == len(places) - 1 else places[place + 1] - gap)
+    return places
 
 
 def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str]) -> Figure:

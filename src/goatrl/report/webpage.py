@@ -21,10 +21,11 @@ from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statistics import Average, Scores
 from goatrl.benchmark.suites import Suite
 from goatrl.data.making import checksums
-from goatrl.report import maps, tables
+from goatrl.report import finetuning, maps, tables
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError
 
+PARTS = ("page.html", "page.css", "finetune.js", "page.js")
 METRICS = {"success": "Success", "return": "Return"}
 MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
 PAPER_WIDTH = 400  # paths are drawn on whole numbers, as many as this across
@@ -34,15 +35,18 @@ Json = dict[str, Any]
 
 def page(folder: Path) -> str:
     """The whole report of a folder of records, or of a folder of such folders."""
-    found = experiments(folder)
-    data = {"folder": folder.resolve().name, "version": goatrl.__version__, "experiments": [describe(each) for each in found]}
+    described = [describe(each) for each in experiments(folder)]
+    described += [finetuning.describe(each) for path in record_folders(folder) for each in finetuning.experiments(path)]
+    if not described:
+        raise GoatError(f"no records in {folder} or in the folders inside it; make some with `goat bench`")
+    data = {"folder": folder.resolve().name, "version": goatrl.__version__, "experiments": described}
     # "<" as an escape: no text inside can end the script element.
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     parts = resources.files("goatrl") / "report" / "page"
-    html, style, script = ((parts / name).read_text(encoding="utf-8") for name in ("page.html", "page.css", "page.js"))
+    html, style, *scripts = ((parts / name).read_text(encoding="utf-8") for name in PARTS)
     for place, content in (
         ('<link rel="stylesheet" href="page.css">', f"<style>\n{style}</style>"),
-        ('<script src="page.js"></script>', f"<script>\n{script}</script>"),
+        *((f'<script src="{name}"></script>', f"<script>\n{text}</script>") for name, text in zip(PARTS[2:], scripts, strict=True)),
         ('<script type="application/json" id="data">{}</script>', f'<script type="application/json" id="data">{text}</script>'),
     ):
         before, found_place, after = html.partition(place)
@@ -74,14 +78,19 @@ class Experiment:
         return [tasks.get(name) for name in self.suite.groups if any(cell.config.group == name for cell in self.cells)]
 
 
-def experiments(folder: Path) -> list[Experiment]:
-    """In the order of the suites, then of the folders' names."""
+def record_folders(folder: Path) -> list[Path]:
+    """The folder itself, if it holds records, or the folders inside it."""
     if not folder.is_dir():
         raise GoatError(f"no such folder: {folder}")
-    own = any(folder.glob("*.parquet"))
-    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not (path / "config.json").exists())
+    if any(folder.glob("*.parquet")):
+        return [folder]
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not (path / "config.json").exists())
+
+
+def experiments(folder: Path) -> list[Experiment]:
+    """In the order of the suites, then of the folders' names."""
     found = []
-    for path in [folder] if own else inside:
+    for path in record_folders(folder):
         recorded = records.read_all(path)
         made_for = {cell.suite for cell in recorded}
         cells = [(suite, runner.belonging(suite, recorded, path)) for suite in suites.SUITES]
@@ -90,8 +99,6 @@ def experiments(folder: Path) -> list[Experiment]:
         for suite, mine in shown:
             name = path.resolve().name if len(shown) == 1 else f"{path.resolve().name} {suite.name}"
             found.append(Experiment(name, suite, mine, path))
-    if not found:
-        raise GoatError(f"no records in {folder} or in the folders inside it; make some with `goat bench`")
     return sorted(found, key=lambda each: suites.SUITES.index(each.suite))
 
 

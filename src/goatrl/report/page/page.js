@@ -125,12 +125,14 @@ function summaryFacts(experiment) {
   );
 }
 
+const isTuning = (experiment) => experiment.kind === "finetune"; // drawn by finetune.js
+
 function overview() {
   const cards = DATA.experiments.map((experiment) =>
     h("article", { class: "card" },
       h("h2", {}, h("a", { href: address(experiment.name) }, experiment.name)),
       h("p", { class: "soft small" }, experiment.about),
-      summaryFacts(experiment)),
+      isTuning(experiment) ? tuningFacts(experiment) : summaryFacts(experiment)),
   );
   const episodes = DATA.experiments.reduce((sum, experiment) => sum + experiment.episodes, 0);
   return h("div", { class: "view" },
@@ -428,7 +430,7 @@ function hideTip() {
 }
 
 const tipped = (node) => {
-  const cell = node instanceof Element ? node.closest("td") : null;
+  const cell = node instanceof Element ? node.closest("td, .stop") : null;
   return cell && cell.tip ? cell : null;
 };
 document.addEventListener("pointerover", (event) => {
@@ -479,11 +481,11 @@ function frameOf(label, table) {
   return h("div", { class: "frame", role: "region", "aria-label": label, tabindex: "0" }, table);
 }
 
-function reproduction(experiment) {
+function reproduction(experiment, more = "The page of each dataset has the hyper-parameters of every algorithm.") {
   const { command, datasets, versions } = experiment.reproduction;
   const head = (...names) => h("thead", {}, h("tr", {}, ...names.map((name) => h("th", { scope: "col" }, name))));
-  const rows = datasets.map((each) => h("tr", {}, h("th", { scope: "row" }, each.group), h("td", {}, each.dataset.join(" ")),
-    h("td", {}, each.listed ? "as goatrl makes it" : "another file"), h("td", {}, each.evaluation.join(" "))));
+  const rows = datasets.map((each) => h("tr", {}, h("th", { scope: "row" }, each.group), h("td", {}, each.dataset.join(" ") || "none"),
+    h("td", {}, !each.dataset.length ? "" : each.listed ? "as goatrl makes it" : "another file"), h("td", {}, each.evaluation.join(" "))));
   return section("Reproduction",
     h("details", {},
       h("summary", {}, "Command, checksums and versions"),
@@ -492,7 +494,7 @@ function reproduction(experiment) {
       frameOf("Checksums", h("table", { class: "settings" }, head("Group", "Dataset (SHA-256)", "Dataset is", "Evaluation (SHA-256)"), h("tbody", {}, ...rows))),
       frameOf("Versions", h("table", { class: "settings" }, head("Made with", "Versions"),
         h("tbody", {}, ...Object.entries(versions).map(([name, found]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, found.join(", "))))))),
-      h("p", { class: "soft small" }, "The page of each dataset has the hyper-parameters of every algorithm.")));
+      h("p", { class: "soft small" }, more)));
 }
 
 function experimentView(experiment) {
@@ -653,13 +655,13 @@ function pictures(group) {
   return section("Pictures", h("div", { class: "panels" }, data, ...clips));
 }
 
-function settings(experiment, group) {
+function settings(experiment, group, title = "Settings") {
   const labels = experiment.algorithms.filter((label) => group.settings.some((row) => label in row.of));
   const rows = group.settings.map(({ name, of }) => h("tr", {}, h("th", { scope: "row" }, name), ...labels.map((label) => h("td", {}, of[label] ?? ""))));
-  return section("Settings",
+  return section(title,
     h("details", {},
       h("summary", {}, "Hyper-parameters and versions of every algorithm"),
-      frameOf("Settings", h("table", { class: "settings" },
+      frameOf(title, h("table", { class: "settings" },
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Setting"), ...labels.map((label) => h("th", { scope: "col" }, label)))),
         h("tbody", {}, ...rows)))));
 }
@@ -685,11 +687,13 @@ function groupView(experiment, group) {
 
 function view(parts) {
   if (parts[0] === "everything") {
-    const all = DATA.experiments.flatMap((experiment) => [experimentView(experiment), ...experiment.groups.map((group) => groupView(experiment, group))]);
+    const all = DATA.experiments.flatMap((experiment) => (isTuning(experiment) ? [tuningView(experiment)]
+      : [experimentView(experiment), ...experiment.groups.map((group) => groupView(experiment, group))]));
     return ["Everything", [overview(), ...all]];
   }
   const experiment = DATA.experiments.find((each) => each.name === parts[0]) || (DATA.experiments.length === 1 ? DATA.experiments[0] : null);
   if (!experiment) return ["Benchmark report", [overview()]];
+  if (isTuning(experiment)) return [experiment.name, [tuningView(experiment)]];
   const group = experiment.groups.find((each) => each.name === parts[1]);
   return group ? [`${group.label}, ${experiment.name}`, [groupView(experiment, group)]] : [experiment.name, [experimentView(experiment)]];
 }

@@ -1,0 +1,201 @@
+"""Curves of fine-tuning: one small Parquet file for each, and all that is said of them, from such files alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goatrl.benchmark import records
+from goatrl.benchmark.statistics import LEVEL, RESAMPLES, Interval
+from goatrl.files import write_atomically
+from goatrl.types import GoatError
+
+RANDOM = "random"  # the label of networks that were not trained before
+LAST = 3  # judgements whose mean is the final success
+NEVER = float("inf")
+SCHEMA = pa.schema(
+    [
+        ("suite", pa.string()),
+        ("group", pa.string()),
+        ("label", pa.string()),
+        ("seed", pa.int64()),
+        ("steps", pa.int64()),  # in the environment, of this seed
+        ("success", pa.float64()),
+    ]
+)
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Curve:
+    """How often an initialisation succeeds without noise while it is fine-tuned."""
+
+    suite: str
+    group: str
+    label: str
+    config: Mapping[str, Any]  # all that decides it
+    versions: Mapping[str, Mapping[str, str]]  # of what it was made with, offline and online
+    seeds: tuple[int, ...]
+    steps: np.ndarray  # (judgements,)
+    success: np.ndarray  # (seeds, judgements)
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.success.mean(axis=0)
+
+    def comparable(self, other: Curve) -> bool:
+        """Whether both were judged at the same steps of the same tasks."""
+        same = self.group == other.group and self.config.get("evaluation") == other.config.get("evaluation")
+        return same and np.array_equal(self.steps, other.steps)
+
+
+def path(folder: Path, suite: str, group: str, label: str) -> Path:
+    return folder / f"{suite}--{group}--{file_name(label)}.parquet"
+
+
+def file_name(label: str) -> str:
+    return re.sub(r"[^\w+().,=-]", "_", label)
+
+
+def write(folder: Path, curve: Curve) -> None:
+    rows = curve.success.size
+    columns = {
+        "suite": [curve.suite] * rows,
+        "group": [curve.group] * rows,
+        "label": [curve.label] * rows,
+        "seed": np.repeat(curve.seeds, len(curve.steps)),
+        "steps": np.tile(curve.steps, len(curve.seeds)),
+        "success": curve.success.ravel(),
+    }
+    about = {"format": _FORMAT, "config": curve.config, "versions": curve.versions}
+    table = pa.table(columns, SCHEMA).replace_schema_metadata({records.CURVE: json.dumps(about).encode()})
+    write_atomically(
+        path(folder, curve.suite, curve.group, curve.label), lambda file: pq.write_table(table, file, compression="zstd")
+    )
+
+
+def read_all(folder: Path) -> list[Curve]:
+    return [_read_file(path) for path in records.files(folder, records.CURVE)]
+
+
+def _read_file(path: Path) -> Curve:
+    try:
+        table = pq.read_table(path)
+        about = json.loads(table.schema.metadata[records.CURVE])
+        if about["format"] != _FORMAT:
+            raise GoatError(f"{path} was written by another version of goatrl; read it with that one, or use another folder")
+        rows = table.to_pydict()
+        ((suite, group, label),) = set(zip(rows["suite"], rows["group"], rows["label"], strict=True))
+        at = dict(zip(zip(rows["seed"], rows["steps"], strict=True), rows["success"], strict=True))
+        seeds, steps = sorted(set(rows["seed"])), sorted(set(rows["steps"]))
+        success = np.array([[at[seed, step] for step in steps] for seed in seeds])
+        return Curve(suite, group, label, about["config"], about["versions"], tuple(seeds), np.array(steps), success)
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
+        raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error
+
+
+# Statistics
+
+
+def resampled(curve: Curve) -> np.ndarray:
+    """Mean curves over seeds that are drawn with replacement, always the same ones: (resamples, judgements)."""
+    names = [zlib.crc32(name.encode()) for name in (curve.suite, curve.group, curve.label)]
+    seeds = len(curve.seeds)
+    chosen = np.random.default_rng([0, *names]).integers(seeds, size=(RESAMPLES, seeds))
+    return np.asarray(curve.success[chosen].mean(axis=1))
+
+
+def bounds(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The 95 % interval over resamples, the first axis. Always between values that were drawn, which may be infinite."""
+    low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="inverted_cdf")
+    return low, high
+
+
+def final(success: np.ndarray) -> np.ndarray:
+    """The mean of the last judgements: (…, judgements) → (…)."""
+    return np.asarray(success[..., -LAST:].mean(axis=-1))
+
+
+def first_reached(steps: np.ndarray, success: np.ndarray, level: np.ndarray | float) -> np.ndarray:
+    """The steps of the first judgement that is as high as a level, or infinity: (…, judgements), (…) → (…)."""
+    high = success >= np.asarray(level)[..., None] - 1e-9
+    return np.where(high.any(axis=-1), steps[high.argmax(axis=-1)], NEVER)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """One initialisation in one group."""
+
+    group: str
+    label: str
+    seeds: tuple[int, ...]
+    start: Interval  # success before the first episode, from 0 to 1
+    final: Interval
+    level: float | None  # the final success of random networks, if it is known
+    steps: Interval | None  # of the mean curve up to that level; infinite where it is not reached
+    each: tuple[float, ...]  # the same of every seed's own curve
+
+
+def references(curves: Iterable[Curve]) -> dict[str, Curve]:
+    """Group → the curve of random networks."""
+    return {curve.group: curve for curve in curves if curve.label == RANDOM}
+
+
+def standings(curves: Sequence[Curve], random: Mapping[str, Curve]) -> list[Standing]:
+    """Of every curve: where it starts and ends, and when it is as high as random networks are in the end."""
+    return [_standing(curve, _reference(curve, random)) for curve in curves]
+
+
+def _reference(curve: Curve, random: Mapping[str, Curve]) -> Curve | None:
+    found = random.get(curve.group)
+    return found if found is not None and curve.comparable(found) else None
+
+
+def _standing(curve: Curve, random: Curve | None) -> Standing:
+    drawn = resampled(curve)
+    start = _interval(curve.mean[0], drawn[:, 0])
+    end = _interval(final(curve.mean), final(drawn))
+    if random is None:
+        return Standing(curve.group, curve.label, curve.seeds, start, end, None, None, ())
+    level = float(final(random.mean))
+    steps = _interval(first_reached(curve.steps, curve.mean, level), _drawn_steps(curve, random))
+    each = tuple(first_reached(curve.steps, curve.success, level).tolist())
+    return Standing(curve.group, curve.label, curve.seeds, start, end, level, steps, each)
+
+
+def _drawn_steps(curve: Curve, random: Curve) -> np.ndarray:
+    """Steps in every resample, where the level is resampled as well."""
+    return first_reached(curve.steps, resampled(curve), final(resampled(random)))
+
+
+def _interval(value: np.ndarray, drawn: np.ndarray) -> Interval:
+    low, high = bounds(drawn)
+    return Interval(float(value), float(low), float(high))
+
+
+def count(steps: float) -> str:
+    return "never" if steps == NEVER else f"{steps:,.0f}"
+
+
+def span(steps: Interval) -> str:
+    """Steps with their interval, in words."""
+    return f"{count(steps.value)} [{count(steps.low)}–{count(steps.high)}]"
+
+
+def faster(one: Curve, random: Curve) -> float:
+    """The share of resamples in which an initialisation needs fewer steps than random networks to their final success."""
+    return float((_drawn_steps(one, random) < _drawn_steps(random, random)).mean())
+
+
+def higher(one: Curve, other: Curve) -> float:
+    """The share of resamples in which one ends higher than the other."""
+    return float((final(resampled(one)) > final(resampled(other))).mean())

@@ -1,0 +1,270 @@
+"""The paper's two experiments on online fine-tuning as data, and what runs them.
+
+FOLDER/offline/GROUP--ALGORITHM/       agents trained on the group's data, shared by both suites (`goatrl.runs.Run`)
+       SUITE/GROUP--LABEL/             how they went on (`goatrl.online_runs.OnlineRun`)
+       SUITE--GROUP--LABEL.parquet     the record: all that tables and figures need
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goatrl import algorithms, checkpoint, finetune, tasks
+from goatrl.benchmark import curves
+from goatrl.benchmark.curves import RANDOM, Curve
+from goatrl.benchmark.statements import Verdict
+from goatrl.benchmark.suites import Column
+from goatrl.online_runs import OnlinePlan, OnlineRun
+from goatrl.problems import Problem, open_problem
+from goatrl.runs import Run, RunConfig, configure
+from goatrl.tasks import TaskGroup
+from goatrl.train import Diverged
+from goatrl.types import Algorithm, GoatError, unknown
+
+HOME = Path("bench") / "finetune"
+FASTER = "GOAT's initialisation reaches the random initialisation's final success in fewer environment steps"
+HIGHEST = "GOAT ends higher than all others that go on by their own algorithm"
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    name: str
+    summary: str
+    by: str  # how agents go on: by ddpg_her, or by their own algorithm
+    columns: tuple[Column, ...]
+    statements: tuple[str, ...]
+    groups: tuple[str, ...] = ("push-left-right", "pick-left-right")
+
+    def order(self, found: Iterable[Curve]) -> list[Curve]:
+        """The suite's own among some curves, by group, in the order of its columns; then the user's own columns."""
+        places = {column.label: place for place, column in enumerate(self.columns)}
+        mine = [curve for curve in found if curve.suite == self.name and curve.group in self.groups]
+        return sorted(mine, key=lambda c: (self.groups.index(c.group), places.get(c.label, len(places)), c.label))
+
+
+GOAT, WGCSL, CQL = Column("GOAT", "goat"), Column("WGCSL", "wgcsl"), Column("CQL+HER", "cql_her")
+MARWIL, GCSL = Column("MARWIL+HER", "marwil_her"), Column("GCSL", "gcsl")
+SUITES = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "finetune-ddpg",
+            "Agents trained offline, and random networks, go on online by DDPG+HER (the paper shows a figure, no numbers).",
+            by="ddpg_her",
+            columns=(GOAT, WGCSL, CQL, MARWIL, GCSL, Column(RANDOM, RANDOM)),
+            statements=(FASTER,),
+        ),
+        Suite(
+            "finetune-own",
+            "Agents trained offline go on online, each by its own algorithm (appendix; the paper shows a figure, no numbers).",
+            by="own",
+            columns=(GOAT, WGCSL, MARWIL, GCSL),
+            statements=(FASTER, HIGHEST),
+        ),
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Planned:
+    """A curve that is wanted, and the record of it, if there is one."""
+
+    suite: Suite
+    label: str
+    group: TaskGroup
+    problem: Problem | None  # random networks are trained on no dataset
+    offline: RunConfig | None
+    about: Mapping[str, Any]  # all that decides it, but the checksum of a checkpoint that may not be there yet
+    recorded: Curve | None
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.about["seeds"])
+
+    @property
+    def episodes(self) -> int:
+        return int(self.about["episodes"])
+
+    def agent(self) -> Algorithm:
+        """As it begins: of its own algorithm, or random networks."""
+        members = self.random_plan().members if self.offline is None else self.offline.members()
+        return members[0][0]
+
+    def random_plan(self) -> OnlinePlan:
+        return finetune.random_plan(self.group.name, self.seeds, self.episodes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a curve is."""
+
+    cell: Planned
+    what: str  # "training" or "fine-tuning"
+    done: int  # updates or rounds
+    total: int
+    losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    success: Mapping[str, float] = dataclasses.field(default_factory=dict)  # exploring, and without noise when it was last judged
+    recorded: Curve | None = None  # it is ready
+
+    @property
+    def title(self) -> str:
+        return f"{self.what} {self.cell.label} on {self.cell.group.label}"
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def choose_columns(suite: Suite, names: Sequence[str]) -> list[Column]:
+    """The suite's columns of these algorithms (all, if none is named), and a new column for each that it does not have."""
+    mine = {column.algorithm for column in suite.columns}
+    chosen = [column for column in suite.columns if not names or column.algorithm in names]
+    return chosen + [Column(algorithms.get(name).label, name) for name in names if name not in mine]
+
+
+def plan(
+    suite: Suite,
+    folder: Path,
+    *,
+    seeds: int,
+    groups: Sequence[str] = (),
+    columns: Sequence[Column] = (),
+    data: Mapping[str, Path] | None = None,
+    updates: int | None = None,
+    episodes: int = finetune.EPISODES,
+) -> list[Planned]:
+    """All curves of a suite, in its order, after the choice of groups and columns."""
+    data = data or {}
+    for name in (*groups, *data):
+        if name not in suite.groups:
+            raise unknown(f"group of {suite.name}", name, suite.groups)
+    present = {(curve.group, curve.label): curve for curve in curves.read_all(folder) if curve.suite == suite.name}
+    planned = []
+    for name in groups or suite.groups:
+        problem: Problem | None = None
+        for column in columns or suite.columns:
+            offline = None
+            if column.algorithm == RANDOM:
+                about = finetune.random_plan(name, range(seeds), episodes).about
+            else:
+                problem = problem or open_problem(name, data.get(name))
+                offline = configure(column.algorithm, problem, data=data.get(name), seeds=tuple(range(seeds)), updates=updates)
+                about = finetune.describe(offline, suite.by, episodes)
+            about = json.loads(json.dumps(about))  # as records hold it
+            recorded = present.get((name, column.label))
+            if recorded is not None:
+                _check_same(folder, recorded, about)
+            trained_on = None if offline is None else problem
+            planned.append(Planned(suite, column.label, tasks.get(name), trained_on, offline, about, recorded))
+    return planned
+
+
+def _check_same(folder: Path, recorded: Curve, about: Mapping[str, Any]) -> None:
+    stored = dict(recorded.config)
+    if isinstance(stored["from"], dict):
+        stored["from"] = {name: value for name, value in stored["from"].items() if name != "checkpoint"}
+    different = [name for name in dict.fromkeys([*about, *stored]) if about.get(name) != stored.get(name)]
+    if different:
+        raise GoatError(
+            f"{folder} holds {recorded.label} on {recorded.group} of another configuration (differs in {', '.join(different)}); "
+            "choose another --out"
+        )
+
+
+def run(planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> list[str]:
+    """Make what is not recorded, one curve after the other. Returns what diverged, which stops no other curve."""
+    failures = []
+    for cell in planned:
+        if cell.recorded is None:
+            try:
+                _run(cell, folder, on_progress)
+            except Diverged as error:
+                failures.append(f"{cell.label} on {cell.group.label}: {error}")
+    return failures
+
+
+def _run(cell: Planned, folder: Path, on_progress: OnProgress) -> None:
+    made_with = {}
+    if cell.offline is None:
+        online_plan = cell.random_plan()
+    else:
+        trained = _trained(cell, folder, on_progress)
+        made_with["offline"] = checkpoint.describe(trained.checkpoint_path)["versions"]
+        online_plan = finetune.plan(trained, cell.suite.by, episodes=cell.episodes)
+    online = OnlineRun(folder / cell.suite.name / f"{cell.group.name}--{curves.file_name(cell.label)}")
+    _go_on(cell, online, online_plan, on_progress)
+    made_with["online"] = checkpoint.describe(online.checkpoint_path)["versions"]
+    found = online.curves()
+    steps = [step for step, _ in found[cell.seeds[0]]]
+    success = np.array([[judged for _, judged in found[seed]] for seed in cell.seeds])
+    config = json.loads(json.dumps(online_plan.about))
+    curve = Curve(cell.suite.name, cell.group.name, cell.label, config, made_with, cell.seeds, np.array(steps), success)
+    curves.write(folder, curve)
+    on_progress(Progress(cell, "fine-tuning", online_plan.rounds, online_plan.rounds, recorded=curve))
+
+
+def _trained(cell: Planned, folder: Path, on_progress: OnProgress) -> Run:
+    """The run of `goat train` that the agents come from, after training what is missing of it."""
+    assert cell.offline is not None
+    assert cell.problem is not None
+    total = cell.offline.updates
+    trained = Run(folder / "offline" / f"{cell.group.name}--{algorithms.get(cell.offline.algorithm).name}")
+    trained.prepare(cell.offline)
+    if trained.step() < total:
+        on_progress(Progress(cell, "training", trained.step(), total))
+        trained.train(cell.offline, cell.problem, lambda step, losses: on_progress(Progress(cell, "training", step, total, losses)))
+    return trained
+
+
+def _go_on(cell: Planned, online: OnlineRun, plan: OnlinePlan, on_progress: OnProgress) -> None:
+    online.prepare(plan)
+    on_progress(Progress(cell, "fine-tuning", online.rounds(), plan.rounds))
+    latest: dict[str, float] = {}
+    for report in online.train(plan):
+        told = {"exploring": report.explored, "without noise": report.judged}
+        latest |= {name: success for name, success in told.items() if success is not None}
+        on_progress(Progress(cell, "fine-tuning", report.round, plan.rounds, report.losses, dict(latest)))
+
+
+Judged = tuple[bool, str]  # whether a statement holds, and the numbers behind that
+UNKNOWN = (None, "not all of its curves are recorded")
+
+
+def check(suite: Suite, found: Sequence[Curve], random: Mapping[str, Curve]) -> list[Verdict]:
+    """Every statement of a suite for each of its groups, from records alone."""
+    judges = {FASTER: _faster_than_random, HIGHEST: _ends_highest}
+    verdicts = []
+    for claim in suite.statements:
+        for group in suite.groups:
+            mine = {curve.label: curve for curve in suite.order(found) if curve.group == group}
+            held, evidence = judges[claim](suite, mine, random.get(group)) or UNKNOWN
+            verdicts.append(Verdict(f"{tasks.get(group).label}: {claim}", held, evidence))
+    return verdicts
+
+
+def _faster_than_random(suite: Suite, mine: Mapping[str, Curve], random: Curve | None) -> Judged | None:
+    goat = mine.get("GOAT")
+    if goat is None or random is None or not goat.comparable(random):
+        return None
+    ours, theirs = (each.steps for each in curves.standings([goat, random], {random.group: random}))
+    assert ours is not None
+    assert theirs is not None
+    level = f"random ends at {100 * curves.final(random.mean):.1f} %, GOAT at {100 * curves.final(goat.mean):.1f} %"
+    when = f"environment steps to get there: GOAT {curves.span(ours)}, random {curves.span(theirs)}"
+    return ours.value < theirs.value, f"{level}; {when}; fewer in {100 * curves.faster(goat, random):.0f} % of bootstrap resamples"
+
+
+def _ends_highest(suite: Suite, mine: Mapping[str, Curve], random: Curve | None) -> Judged | None:
+    labels = [column.label for column in suite.columns]
+    if not all(label in mine for label in labels):
+        return None
+    ends = {label: 100 * float(curves.final(mine[label].mean)) for label in labels}
+    others = [label for label in labels if label != "GOAT"]
+    numbers = ", ".join(f"{label} {end:.1f} %" for label, end in ends.items())
+    sure = ", ".join(f"{label} in {100 * curves.higher(mine['GOAT'], mine[label]):.0f} %" for label in others)
+    return all(ends["GOAT"] > ends[label] for label in others), f"{numbers}; above {sure} of bootstrap resamples"

@@ -1,0 +1,502 @@
+"""The suites of fine-tuning: what their records say, and a whole one on a tiny schedule."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import itertools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.collections import PathCollection
+from PIL import Image
+from rich.console import Console
+
+from conftest import learning, made_by_hand, made_curve
+from goatrl import cli, finetune, tasks
+from goatrl import data as datasets
+from goatrl.benchmark import curves, estimate, finetuning, records
+from goatrl.benchmark.curves import NEVER, Curve
+from goatrl.benchmark.finetuning import SUITES
+from goatrl.benchmark.statistics import Interval
+from goatrl.benchmark.suites import Column
+from goatrl.cli import bench_finetuning
+from goatrl.cli.bench import print_verdicts
+from goatrl.finetune import Recipe
+from goatrl.online_runs import OnlineRun
+from goatrl.problems import Problem
+from goatrl.report import figures
+from goatrl.report import finetuning as tuning
+from goatrl.runs import Run, configure
+from goatrl.train import Diverged
+from goatrl.types import Episodes, GoatError, make_episodes
+
+DDPG, OWN = SUITES["finetune-ddpg"], SUITES["finetune-own"]
+
+
+def rates(*seeds: list[float]) -> np.ndarray:
+    return np.array(seeds)
+
+
+# Records
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    curve = made_curve("CQL+HER", learning(0.1, 0.8, 4))
+    curves.write(tmp_path, curve)
+    (found,) = curves.read_all(tmp_path)
+    for field in dataclasses.fields(Curve):
+        np.testing.assert_equal(getattr(found, field.name), getattr(curve, field.name))
+    (path,) = tmp_path.iterdir()
+    assert path.name == "finetune-ddpg--push-left-right--CQL+HER.parquet"
+    assert path.stat().st_size < 10_000, "small enough for a repository"
+    table = pq.read_table(path)
+    assert table.column_names == ["suite", "group", "label", "seed", "steps", "success"]
+    assert table.num_rows == 5 * 21
+    about = json.loads(table.schema.metadata[b"goatrl curve"])
+    assert about["config"] == curve.config
+    assert about["versions"]["offline"]["goatrl"] == "0.1.0"
+
+
+def test_two_kinds_of_records_share_a_folder(tmp_path: Path) -> None:
+    curves.write(tmp_path, made_curve("GOAT", learning(0.1, 0.8, 4)))
+    episode = {"task": "R10", "split": "mixed", "seed": 0, "episode": 0, "success": True, "return": 1, "final_distance": 0.0}
+    records.write(tmp_path, made_by_hand("pointreach-expert-10", [episode], (0,)))
+    assert len(curves.read_all(tmp_path)) == len(records.read_all(tmp_path)) == 1
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    for read in (curves.read_all, records.read_all):
+        with pytest.raises(GoatError, match=r"cut\.parquet is damaged"):
+            read(tmp_path)
+
+
+@pytest.mark.parametrize("missing", ["rows", "format"])
+def test_a_damaged_record_is_one_line(tmp_path: Path, missing: str) -> None:
+    curve = made_curve("GOAT", learning(0.1, 0.8, 4))
+    curves.write(tmp_path, curve)
+    (path,) = tmp_path.iterdir()
+    table = pq.read_table(path)
+    table = table.slice(1) if missing == "rows" else table.replace_schema_metadata({records.CURVE: b'{"format": 0}'})
+    pq.write_table(table, path)
+    with pytest.raises(GoatError, match="damaged or not a record" if missing == "rows" else "another version of goatrl") as caught:
+        curves.read_all(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_any_label_is_a_file_name(tmp_path: Path) -> None:
+    curves.write(tmp_path, made_curve("../a b/c", learning(0.1, 0.8, 4)))
+    (path,) = tmp_path.iterdir()
+    assert path.name == "finetune-ddpg--push-left-right--.._a_b_c.parquet"
+    assert curves.read_all(tmp_path)[0].label == "../a b/c"
+
+
+# Statistics
+
+
+def test_when_a_level_is_reached() -> None:
+    steps = np.array([0, 10, 20, 30])
+    success = rates([0.1, 0.5, 0.3, 0.9], [0.6, 0.0, 0.0, 0.0], [0.0, 0.1, 0.2, 0.4])
+    assert curves.first_reached(steps, success, 0.5).tolist() == [10, 0, NEVER]
+    assert curves.first_reached(steps, success, np.array([0.6, 0.7, 0.4])).tolist() == [30, NEVER, 30]
+    flat = np.full((1, 4), 0.1)
+    assert curves.first_reached(steps, flat, curves.final(flat)).tolist() == [0], "a mean of equal numbers is not above them"
+
+
+def test_the_end_is_the_mean_of_the_last_three_judgements() -> None:
+    assert curves.final(rates([1.0, 0.1, 0.2, 0.6])).tolist() == pytest.approx([0.3])
+    assert curves.final(rates([0.2, 0.4])).tolist() == pytest.approx([0.3]), "of all, where there are fewer"
+
+
+def test_intervals_are_over_seeds_and_always_the_same() -> None:
+    curve = made_curve("GOAT", rates([0.0, 0.2], [1.0, 0.2]))
+    drawn = curves.resampled(curve)
+    np.testing.assert_array_equal(drawn, curves.resampled(curve))
+    assert set(drawn[:, 0]) == {0.0, 0.5, 1.0}
+    assert (drawn[:, 0] == 0.5).mean() == pytest.approx(0.5, abs=0.05)
+    low, high = curves.bounds(drawn)
+    assert (low.tolist(), high.tolist()) == ([0.0, 0.2], [1.0, 0.2])
+    alone = made_curve("GOAT", rates([0.3, 0.7]))
+    for end in curves.bounds(curves.resampled(alone)):
+        np.testing.assert_array_equal(end, alone.mean)
+    other = dataclasses.replace(curve, group="pick-left-right")
+    assert not np.array_equal(drawn, curves.resampled(other))
+
+
+def some_curves(goat: np.ndarray, random: np.ndarray, suite: str = "finetune-ddpg") -> list[Curve]:
+    return [made_curve("GOAT", goat, suite, every=10), made_curve("random", random, every=10)]
+
+
+def test_standings_by_hand() -> None:
+    found = some_curves(
+        rates([0.1, 0.6, 0.6, 0.9, 0.9, 0.9], [0.1, 0.2, 0.6, 0.5, 0.1, 0.3]),
+        rates([0.0, 0.0, 0.2, 0.5, 0.5, 0.5], [0.0, 0.1, 0.2, 0.3, 0.7, 0.5]),
+    )
+    goat, random = curves.standings(found, curves.references(found))
+    assert goat.level == random.level == pytest.approx(0.5)
+    assert goat.start == Interval(0.1, 0.1, 0.1)
+    assert goat.final.value == pytest.approx(0.6)
+    assert (goat.final.low, goat.final.high) == (pytest.approx(0.3), pytest.approx(0.9))
+    assert goat.steps.value == 20, "the mean curve is at 0.4, then at 0.6"
+    assert goat.each == (10, 20)
+    assert random.steps.value == 40
+    assert random.each == (30, 40)
+    assert goat.steps.low == 10
+    assert 20 <= goat.steps.high <= NEVER
+
+
+def test_a_level_that_only_some_seeds_reach() -> None:
+    found = some_curves(rates([0.1, 0.2, 0.2, 0.2], [0.1, 0.9, 0.9, 0.9]), rates([0.3, 0.5, 0.5, 0.5], [0.3, 0.5, 0.5, 0.5]))
+    goat, _ = curves.standings(found, curves.references(found))
+    assert goat.each == (NEVER, 10)
+    assert goat.steps == Interval(10, 10, NEVER), "in a quarter of the resamples there is no second seed"
+    assert curves.span(goat.steps) == "10 [10–never]"
+
+
+def test_without_random_networks_there_is_no_level() -> None:
+    goat, random = some_curves(learning(0.2, 0.9, 3), learning(0.1, 0.5, 3))
+    for reference in (
+        {},
+        {"pick-left-right": random},
+        {goat.group: dataclasses.replace(random, steps=2 * random.steps)},
+        {goat.group: dataclasses.replace(random, config={**random.config, "evaluation": "other"})},
+    ):
+        (found,) = curves.standings([goat], reference)
+        assert (found.level, found.steps, found.each) == (None, None, ())
+
+
+# Statements
+
+
+@pytest.mark.parametrize(
+    ("goat", "held", "numbers"),
+    [
+        ([0.2, 0.6, 0.6, 0.6], True, "GOAT 10 [10–10], random 20 [20–20]; fewer in 100 %"),
+        ([0.2, 0.3, 0.6, 0.6], False, "GOAT 20 [20–20], random 20 [20–20]; fewer in 0 %"),
+        ([0.2, 0.3, 0.3, 0.3], False, "GOAT never [never–never], random 20 [20–20]; fewer in 0 %"),
+    ],
+)
+def test_goat_before_random(goat: list[float], held: bool, numbers: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = some_curves(rates(goat, goat), rates([0.1, 0.2, 0.6, 0.7], [0.1, 0.2, 0.6, 0.7]))
+    first, second = finetuning.check(DDPG, found, curves.references(found))
+    assert first.claim == f"Push Left-Right: {finetuning.FASTER}"
+    assert first.held is held
+    ends = f"random ends at 50.0 %, GOAT at {100 * np.mean(goat[1:]):.1f} %"
+    assert first.evidence == f"{ends}; environment steps to get there: {numbers} of bootstrap resamples"
+    print_verdicts([first])
+    assert " ".join(capsys.readouterr().out.split()) == f"{'held' if held else 'not held'}: {first.claim} ({first.evidence})"
+    assert second.claim.startswith("Pick Left-Right")
+    assert second.held is None, "nothing is recorded of it"
+
+
+@pytest.mark.parametrize(("best", "held"), [("GOAT", True), ("GCSL", False)])
+def test_goat_above_all_others_that_go_on_by_themselves(best: str, held: bool) -> None:
+    ends = {column.label: 0.9 if column.label == best else 0.6 for column in OWN.columns}
+    found = [made_curve(label, rates([0.2, end, end, end]), "finetune-own") for label, end in ends.items()]
+    random = made_curve("random", rates([0.1, 0.2, 0.3, 0.4]))
+    verdicts = {verdict.claim: verdict for verdict in finetuning.check(OWN, found, {random.group: random})}
+    assert verdicts[f"Push Left-Right: {finetuning.FASTER}"].held, "beside the random networks of the other suite"
+    verdict = verdicts[f"Push Left-Right: {finetuning.HIGHEST}"]
+    assert verdict.held is held
+    assert f"{best} 90.0 %" in verdict.evidence
+    assert [v.held for v in finetuning.check(OWN, found[1:], {})] == [None] * 4
+
+
+# Suites
+
+
+def test_the_paper_experiments() -> None:
+    assert [column.label for column in DDPG.columns] == ["GOAT", "WGCSL", "CQL+HER", "MARWIL+HER", "GCSL", "random"]
+    assert [column.label for column in OWN.columns] == ["GOAT", "WGCSL", "MARWIL+HER", "GCSL"]
+    assert (DDPG.by, OWN.by) == ("ddpg_her", "own")
+    assert DDPG.groups == OWN.groups == ("push-left-right", "pick-left-right")
+
+
+@pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
+@pytest.mark.parametrize("group", DDPG.groups)
+def test_every_curve_can_be_planned_before_anything_is_trained(suite: finetuning.Suite, group: str) -> None:
+    for column in suite.columns:
+        if column.algorithm != curves.RANDOM:
+            config = configure(column.algorithm, small_problem(group), seeds=(0, 1))
+            about = finetune.describe(config, suite.by)
+            assert (about["episodes"], about["by"], about["from"]["algorithm"]) == (4_000, suite.by, column.algorithm)
+
+
+def small_problem(group: str) -> Problem:
+    spec = tasks.get(group).spec
+    shapes = [(3, 11, spec.observation_dim), (3, 11, spec.goal_dim), (3, 10, spec.action_dim), (3, spec.goal_dim)]
+    episodes = make_episodes(*(np.random.default_rng(0).uniform(-1, 1, shape) for shape in shapes))
+    return Problem(episodes, episodes.spec(0.05), tasks.get(group).settings, tasks.get(group))
+
+
+# Tables and figures
+
+
+def test_tables(tmp_path: Path) -> None:
+    found = some_curves(rates([0.1, 0.2, 0.2, 0.2], [0.1, 0.9, 0.9, 0.9]), rates([0.3, 0.5, 0.5, 0.5], [0.3, 0.5, 0.5, 0.5]))
+    random = curves.references(found)
+    standings = curves.standings(found, random)
+    text = tuning.markdown(DDPG, standings, finetuning.check(DDPG, found, random))
+    assert "## Push Left-Right: random ends at 50.0 %" in text
+    assert "| GOAT | 10.0 | 55.0 [20.0–90.0] | 10 [10–never] | 1 of 2 |" in text
+    assert "- **not held**: Push Left-Right: GOAT's" in text
+    assert "- **not checked**: Pick Left-Right" in text
+    rows = list(csv.DictReader(tuning.comma_separated(found, standings).splitlines()))
+    assert [(row["label"], row["seed"]) for row in rows] == list(itertools.product(["GOAT", "random"], ["mean", "0", "1"]))
+    assert [row["steps"] for row in rows] == ["10", "", "10", "10", "10", "10"]
+    assert rows[0] | {"steps_high": "", "final": "0.5500", "final_high": "0.9000", "random_final": "0.5000"} == rows[0]
+    assert "random is not recorded" in tuning.markdown(DDPG, curves.standings(found[:1], {}), [])
+
+
+def test_the_table_fits_a_terminal() -> None:
+    found = [*all_curves(DDPG), made_curve("Mine", rates([0.0] * 21))]
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(tuning.terminal(curves.standings(found, curves.references(found))))
+    shown = console.export_text()
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "…" not in shown
+    assert "never [never–never]  0 of 1" in shown
+    assert re.search(r"MARWIL\+HER +\d+\.\d +\d+\.\d \[\d+\.\d–\d+\.\d\] +[\d,]+ \[[\d,]+–[\d,]+\] +5 of 5", shown)
+
+
+def all_curves(suite: finetuning.Suite) -> list[Curve]:
+    return [
+        made_curve(column.label, learning(0.3 - 0.05 * place, 0.9 - 0.1 * place, 3 + place, seed=place), suite.name, group)
+        for group in suite.groups
+        for place, column in enumerate(suite.columns)
+    ]
+
+
+def test_the_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    for curve in all_curves(DDPG) + all_curves(OWN):
+        curves.write(tmp_path / "records", curve)
+    for name in ("one.pdf", "one.svg", "again.svg", "one.png", "own.png"):
+        suite = "finetune-own" if name == "own.png" else "finetune-ddpg"
+        assert goat("figure", "finetune", tmp_path / "records", "--suite", suite, "--out", tmp_path / name) == 0
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "again.svg").read_bytes()
+    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+    with Image.open(tmp_path / "one.png") as wide, Image.open(tmp_path / "own.png") as other:
+        assert min(wide.width, other.width) > 800
+        assert len(np.unique(np.asarray(wide.convert("L")))) > 50
+
+
+def test_lines_bands_rings_and_names() -> None:
+    found = all_curves(DDPG)
+    panels = {group: [curve for curve in found if curve.group == group] for group in DDPG.groups}
+    drawn = figures.finetuning(panels, curves.references(found), tuning.tones(curve.label for curve in found))
+    for axis, mine in zip(drawn.axes, panels.values(), strict=True):
+        lines = {line.get_label(): line for line in axis.lines if not line.get_label().startswith("_")}
+        assert list(lines) == [curve.label for curve in mine]
+        for curve in mine:
+            np.testing.assert_allclose(lines[curve.label].get_ydata(), 100 * curve.mean)
+            np.testing.assert_allclose(lines[curve.label].get_xdata(), curve.steps / 1_000)
+        assert lines["GOAT"].get_color() == figures.PALETTE[0]
+        assert {text.get_text() for text in axis.texts} == set(lines)
+        there = [each for each in curves.standings(mine, curves.references(found)) if each.steps.value < NEVER]
+        rings = [drawn for drawn in axis.collections if isinstance(drawn, PathCollection)]
+        assert [float(ring.get_offsets()[0, 0]) for ring in rings] == [each.steps.value / 1_000 for each in there]
+
+
+def test_the_same_algorithm_has_the_same_colour_everywhere() -> None:
+    assert tuning.tones(["GOAT", "Mine", "GCSL", "Other"]) == {"GOAT": 0, "Mine": 6, "GCSL": 5, "Other": 7}
+    assert len(set(tuning.TONES.values())) == len(tuning.TONES)
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=12))
+def test_names_never_cover_each_other(heights: list[float]) -> None:
+    places = figures.apart(sorted(heights), 7.0, 100.0)
+    assert max(places) <= 100
+    assert all(after - before >= 7 - 1e-9 for before, after in itertools.pairwise(places))
+    if all(after - before >= 7 for before, after in itertools.pairwise(sorted(heights))):
+        assert places == sorted(heights), "those that are apart stay where they are"
+
+
+# The command
+
+
+SMALL = "reach-left-right"
+EPISODES = 8  # two rounds
+QUICK = Column("GOAT", "gcsl")
+
+
+def goat(*arguments: object) -> int:
+    return cli.main([str(argument) for argument in arguments])
+
+
+def bench(*arguments: object, suite: str = "finetune-ddpg") -> int:
+    return goat("bench", suite, "--data", f"{SMALL}=small.npz", "--seeds", 2, "--updates", 20, "--out", "out", *arguments)
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both suites on Reach, with next to no data and very little to do; an imitator, which compiles soon, in GOAT's place."""
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    for name, columns in (("finetune-ddpg", (QUICK, DDPG.columns[-1])), ("finetune-own", (QUICK,))):
+        monkeypatch.setitem(SUITES, name, dataclasses.replace(SUITES[name], groups=(SMALL,), columns=columns))
+    monkeypatch.setitem(finetune.RECIPES, "reach", Recipe(5, batch_size=8, round=4, judge_every=1, judged_episodes=4))
+    episodes: Episodes = small_problem(SMALL).episodes
+    datasets.save(episodes, Path("small.npz"))
+
+
+def files() -> dict[Path, int]:
+    """All but the tables, and when each was written."""
+    found = [path for path in Path("out").rglob("*") if path.is_file() and path.suffix not in (".md", ".csv")]
+    return {path: path.stat().st_mtime_ns for path in found}
+
+
+def forbidden(*arguments: object, **named: object) -> None:
+    raise AssertionError("this is done already")
+
+
+def test_a_suite_from_beginning_to_end(small: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = ("--episodes", EPISODES)
+    # Stopped while GOAT goes on online: its offline run is there, and is not trained again.
+    shown: Callable[..., None] = bench_finetuning.Screen.show
+
+    def stop(screen: bench_finetuning.Screen, progress: finetuning.Progress) -> None:
+        shown(screen, progress)
+        if progress.what == "fine-tuning" and progress.done == 1:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench_finetuning.Screen, "show", stop)
+        assert bench(*chosen) == 130
+    told = capsys.readouterr()
+    assert "finetune-ddpg: 2 curves of 2 seeds, 2 to run, records in out" in told.out
+    assert "expected to take about" in told.out
+    assert "the same command goes on" in told.err
+    assert not list(Path("out").glob("*.parquet"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "train", forbidden)
+        assert bench(*chosen) == 0
+    told = capsys.readouterr().out
+    assert "reach-left-right, GOAT:" in told
+    assert "wrote finetune-ddpg.md and finetune-ddpg.csv to out" in told
+    assert any(f"{word}: Reach Left-Right: {finetuning.FASTER}" in " ".join(told.split()) for word in ("held", "not held"))
+
+    assert {str(path.relative_to("out").parent) for path in files()} == {
+        ".",
+        "offline/reach-left-right--gcsl",
+        "finetune-ddpg/reach-left-right--GOAT",
+        "finetune-ddpg/reach-left-right--random",
+    }
+    found = {curve.label: curve for curve in curves.read_all(Path("out"))}
+    for label, curve in found.items():
+        run = OnlineRun(Path("out/finetune-ddpg") / f"reach-left-right--{label}")
+        assert curve.steps.tolist() == [0, 4 * 49, 8 * 49]
+        assert [list(zip(curve.steps.tolist(), row, strict=True)) for row in curve.success.tolist()] == list(run.curves().values())
+        assert json.loads(run.config_path.read_text())["config"] == curve.config
+    assert set(found["GOAT"].versions) == {"offline", "online"}
+    assert set(found["random"].versions) == {"online"}
+
+    # What is recorded is not run again, and does not need the runs.
+    for name in ("offline", "finetune-ddpg"):
+        (Path("out") / name).rename(f"elsewhere-{name}")
+    before = files()
+    with monkeypatch.context() as patch:
+        patch.setattr(finetuning, "_run", forbidden)
+        assert bench(*chosen) == 0
+    assert "2 curves of 2 seeds, 0 to run" in capsys.readouterr().out
+    assert files() == before
+    for name in ("offline", "finetune-ddpg"):
+        Path(f"elsewhere-{name}").rename(Path("out") / name)
+    before = files()
+
+    # Another configuration is refused, whatever it differs in.
+    for other, message in (
+        ((*chosen[:-1], 4), "GOAT on reach-left-right of another configuration (differs in episodes, schedule)"),
+        ((*chosen, "--updates", 40), "GOAT on reach-left-right of another configuration (differs in from)"),
+        ((*chosen, "--seeds", 3), "of another configuration (differs in seeds)"),
+        (("--algorithms", "bc", "gcsl", *chosen, "--updates", 40), "differs in from"),
+    ):
+        assert bench(*other) == 2
+        assert message in capsys.readouterr().err
+    assert files() == before
+
+    # The other suite shares the offline runs, and random networks to compare with.
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "train", forbidden)
+        assert bench(*chosen, suite="finetune-own") == 0
+    level = curves.final(found["random"].mean)
+    assert f"random ends at {100 * level:.1f} %" in Path("out/finetune-own.md").read_text()
+    assert goat("report", "out") == 0
+    assert "goat bench finetune-own --seeds 2 --updates 20 --episodes 8" in Path("report.html").read_text()
+
+
+def test_what_diverges_stops_no_other_curve(
+    small: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(cell: finetuning.Planned, folder: Path, on_progress: object) -> None:
+        if cell.label == "GOAT":
+            raise Diverged("training diverged: policy_loss of seed 0 is not finite at update 3")
+        curves.write(folder, made_curve(cell.label, learning(0.1, 0.5, 3), group=SMALL))
+
+    monkeypatch.setattr(finetuning, "_run", run)
+    assert bench() == 1
+    told = capsys.readouterr()
+    assert "random ends at" in told.out
+    assert told.err.strip() == "goat: GOAT on Reach Left-Right: training diverged: policy_loss of seed 0 is not finite at update 3"
+    assert [curve.label for curve in curves.read_all(Path("out"))] == ["random"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["bench", "finetune-dpg"], "unknown suite 'finetune-dpg'; did you mean finetune-ddpg"),
+        (
+            ["bench", "finetune-ddpg", "--groups", "push-left"],
+            "unknown group of finetune-ddpg 'push-left'",
+        ),
+        (["bench", "finetune-ddpg", "--algorithms", "gaot"], "unknown algorithm 'gaot'; did you mean goat"),
+        (["bench", "finetune-own", "--algorithms", "random"], "unknown algorithm 'random'"),
+        (["bench", "finetune-ddpg", "--algorithms", "random", "--seeds", "0"], "at least one seed"),
+        (
+            ["bench", "finetune-ddpg", "--algorithms", "random", "--episodes", "10"],
+            "collected 8 at a time",
+        ),
+        (["bench", "pointreach", "--episodes", "8"], "--episodes is for finetune-ddpg and finetune-own"),
+        (["figure", "finetune", ".", "--out", "x.png"], "no records of suite finetune-ddpg in ."),
+        (["figure", "finetune", ".", "--suite", "paper", "--out", "x.png"], "unknown suite of fine-tuning 'paper'"),
+    ],
+)
+def test_errors_are_one_helpful_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    assert goat(*arguments) == 2
+    text = capsys.readouterr().err.strip()
+    assert message in text
+    assert "\n" not in text
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_without_actions_are_refused_before_training(small: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench("--algorithms", "goat", "goat_v") == 2
+    assert "the values of goat_v are V(s, g); by its own algorithm it can" in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_the_suites_are_listed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    assert goat("list") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in SUITES)
+
+
+def test_more_work_takes_longer(small: None) -> None:
+    def seconds(*, seeds: int = 2, episodes: int = EPISODES, labels: int = 2) -> float:
+        columns = SUITES["finetune-ddpg"].columns[:labels]
+        data = {SMALL: Path("small.npz")}
+        planned = finetuning.plan(SUITES["finetune-ddpg"], Path("out"), seeds=seeds, columns=columns, data=data, episodes=episodes)
+        return estimate.finetuning_seconds(planned)
+
+    assert seconds(labels=1) < seconds() < seconds(episodes=400) < seconds(episodes=400, seeds=5)
