@@ -290,3 +290,17 @@ def test_columns_stand_in_the_suites_order_and_the_users_own_last() -> None:
     cells = [make_cell(EXPERT, one, label) for label in ("Mine", "HER", "Another")] + [make_cell(NON_EXPERT, one, "GOAT")]
     found = statistics.summary(POINTREACH, cells, "success")
     assert list(dict.fromkeys(each.label for each in found)) == ["GOAT", "HER", "Mine", "Another"]
+
+
+def test_only_groups_that_all_columns_have_are_compared() -> None:
+    """GOAT(tau) alone has the second group: an average over it must not stand beside those over the first."""
+    point = {"start": [0.0], "goal": [0.0], "path": None, "final_distance": 0.0, "return": 0, "episode": 0, "seed": 0}
+
+    def cell(group: str, label: str) -> Cell:
+        rows = [point | {"task": task.name, "split": task.split, "success": True} for task in tasks.get(group).tasks]
+        return made_by_hand(group, rows, (0,), label)
+
+    first = [cell("reach-left-right", "GOAT"), cell("reach-left-right", "GOAT(tau)")]
+    second = cell("push-near-far", "GOAT(tau)")
+    assert statistics.shared([*first, second]) == first
+    assert statistics.shared([first[0], second]) == [first[0], second]  # nothing in common: all, with their numbers of tasks

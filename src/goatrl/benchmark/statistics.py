@@ -176,6 +176,16 @@ class Average:
     group: str = ""  # the paper's name of the one group that it is over
 
 
+def shared(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells of the groups that are recorded for every column; all, if there is no such group.
+
+    Averages over different tasks must not be compared.
+    """
+    labels = {cell.label for cell in cells}
+    found = {cell.config.group: {other.label for other in cells if other.config.group == cell.config.group} for cell in cells}
+    return [cell for cell in cells if found[cell.config.group] == labels] or list(cells)
+
+
 def averages(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
     """Of every column first the groups, then the splits; all from the same resamples."""
     return [each for label in _labels(suite, cells) for each in _of_column(suite, scores(cells, label, metric), metric)]

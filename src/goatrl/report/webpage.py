@@ -111,7 +111,9 @@ def describe(experiment: Experiment) -> Json:
     suite, cells = experiment.suite, experiment.cells
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in METRICS}
     with ThreadPoolExecutor() as pool:  # resampling is most of the work, and done outside of Python
-        averaging = {metric: pool.submit(statistics.averages, suite, cells, metric) for metric in METRICS}
+        by_group = {metric: pool.submit(statistics.group_summary, suite, cells, metric) for metric in METRICS}
+        comparable = statistics.shared(cells)
+        averaging = {metric: pool.submit(statistics.summary, suite, comparable, metric) for metric in METRICS}
         filling = {metric: pool.submit(_table, experiment, metric, table) for metric, table in by_metric.items()}
     averages = {metric: found.result() for metric, found in averaging.items()}
     return {
@@ -126,8 +128,8 @@ def describe(experiment: Experiment) -> Json:
         "best": {split: _best(averages["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
         "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
         "verdicts": [_verdict(verdict) for verdict in statements.check(suite, cells)],
-        "averages": {m: _averages([each for each in found if not each.group], suite.decimals) for m, found in averages.items()},
-        "groupAverages": {metric: _group_averages(experiment, found) for metric, found in averages.items()},
+        "averages": {metric: _averages(found, suite.decimals) for metric, found in averages.items()},
+        "groupAverages": {metric: _group_averages(experiment, found.result()) for metric, found in by_group.items()},
         "table": {metric: filled.result() for metric, filled in filling.items()},
         "groups": [_group(experiment, group) for group in experiment.groups],
         "reproduction": _reproduction(experiment),
