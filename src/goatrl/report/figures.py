@@ -274,6 +274,8 @@ def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str])
         across, down = ("xyz"[axis] for axis in drawn.axes)
         panels[0].set_xlabel(f"{across} →", fontsize=7, loc="left", labelpad=2)
         panels[0].set_ylabel(f"{group}\n{f'← {down}' if drawn.axes[1] == 0 else f'{down} →'}", fontsize=8)
+    key = "A square is a goal, darker the more seeds reach it; dotted: border of the data (IID, OOD); dot: start; %: share of squares"
+    figure.supxlabel(key, fontsize=7)
     return figure
 
 
@@ -346,7 +348,7 @@ def dataset(episodes: Episodes, title: str) -> Figure:
         space.scatter(*goals[few][:, view].T, marker="*", s=16, color=GOAL_COLOR, linewidths=0, label="desired")
         space.scatter(*achieved[few, -1][:, view].T, s=5, color=OURS_COLOR, linewidths=0, label="end")
         space.set_title("ends, and desired goals", fontsize=9)
-        space.legend(fontsize=7, frameon=False, loc="upper right")
+        space.legend(fontsize=7, loc="upper right", markerscale=1.5)
     taken = np.asarray(episodes.actions).reshape(-1, episodes.actions.shape[-1])
     names = [f"axis {axis}" for axis in range(taken.shape[1])] if taken.shape[1] <= 4 else None
     actions.hist(taken, bins=41, histtype="step", density=True, label=names)
