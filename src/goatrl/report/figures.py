@@ -274,7 +274,7 @@ def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str])
         across, down = ("xyz"[axis] for axis in drawn.axes)
         panels[0].set_xlabel(f"{across} →", fontsize=7, loc="left", labelpad=2)
         panels[0].set_ylabel(f"{group}\n{f'← {down}' if drawn.axes[1] == 0 else f'{down} →'}", fontsize=8)
-    key = "A square is a goal, darker the more seeds reach it; dotted: border of the data (IID, OOD); dot: start; %: share of squares"
+    key = "A square is a goal, darker the more seeds reach it; dotted: border of the data (IID | OOD); dot: start; %: of squares"
     figure.supxlabel(key, fontsize=7)
     return figure
 
