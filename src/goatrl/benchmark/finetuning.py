@@ -120,13 +120,6 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-def choose_columns(suite: Suite, names: Sequence[str]) -> list[Column]:
-    """The suite's columns of these algorithms (all, if none is named), and a new column for each that it does not have."""
-    mine = {column.algorithm for column in suite.columns}
-    chosen = [column for column in suite.columns if not names or column.algorithm in names]
-    return chosen + [Column(algorithms.get(name).label, name) for name in names if name not in mine]
-
-
 def plan(
     suite: Suite,
     folder: Path,

@@ -62,12 +62,10 @@ class Planned:
     tasks: tuple[Task, ...]  # all that its agents are run on
 
 
-def choose_columns(suite: Suite, names: Sequence[str]) -> list[Column]:
-    """The suite's columns of these algorithms (all, if none is named), and a new column for each that it does not have."""
-    if not names:
-        return list(suite.columns)
-    mine = {column.algorithm for column in suite.columns}
-    chosen = [column for column in suite.columns if column.algorithm in names]
+def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
+    """A suite's columns of these algorithms (all, if none is named), and a new column for each that it does not have."""
+    mine = {column.algorithm for column in columns}
+    chosen = [column for column in columns if not names or column.algorithm in names]
     return chosen + [Column(algorithms.get(name).label, name) for name in names if name not in mine]
 
 
@@ -88,7 +86,7 @@ def plan(
             raise unknown(f"group of {suite.name}", name, suite.groups)
     if seeds < 1:
         raise GoatError(f"at least one seed is needed, not {seeds}")
-    columns = choose_columns(suite, algorithm_names)
+    columns = choose_columns(suite.columns, algorithm_names)
     present = {(cell.config.group, cell.label): cell for cell in suite_cells(suite, folder)}
     planned = []
     for name in groups or suite.groups:

@@ -84,7 +84,7 @@ class Bench:
             raise GoatError(f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; {suite.name} does not")
         folder = Path("bench") / suite.home if self.out is None else self.out
         files = dataset_files(self.data)
-        runner.choose_columns(suite, self.algorithms)  # a misspelt name should not wait for a dataset
+        runner.choose_columns(suite.columns, self.algorithms)  # a misspelt name should not wait for a dataset
         ensure([name for name in self.groups or suite.groups if name in tasks.groups() and name not in files], self.yes)
         planned = runner.plan(
             suite, folder, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates

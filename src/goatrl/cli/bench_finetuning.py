@@ -11,7 +11,7 @@ from rich.progress import Progress as Bars
 from rich.progress import TaskID
 
 from goatrl import tasks
-from goatrl.benchmark import curves, estimate, finetuning
+from goatrl.benchmark import curves, estimate, finetuning, runner
 from goatrl.benchmark.curves import RANDOM
 from goatrl.benchmark.finetuning import Planned, Progress, Suite
 from goatrl.benchmark.statements import Verdict
@@ -35,7 +35,7 @@ def run(
     yes: bool,
 ) -> tuple[list[Verdict], list[str]]:
     """Run what is missing, and publish all that the folder holds. Returns verdicts, and what diverged."""
-    columns = finetuning.choose_columns(suite, algorithms)  # a misspelt name should not wait for a dataset
+    columns = runner.choose_columns(suite.columns, algorithms)  # a misspelt name should not wait for a dataset
     if any(column.algorithm != RANDOM for column in columns):
         ensure([name for name in groups or suite.groups if name in tasks.groups() and name not in data], yes)
     planned = finetuning.plan(
