@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -46,6 +48,7 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+CORES_OF_A_JUDGE = 8  # more of them wait for the policies between two steps of the robots, and serve a second judge better
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,8 +137,9 @@ def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnP
             raise KeyboardInterrupt  # also in the thread that judges, which no signal reaches
         on_progress(progress)
 
-    with ThreadPoolExecutor(max_workers=1) as judge:
-        judging: Future[None] | None = None
+    judges = max(1, len(os.sched_getaffinity(0)) // CORES_OF_A_JUDGE)
+    with ThreadPoolExecutor(max_workers=judges) as pool:
+        judging: deque[Future[None]] = deque()
         try:
             for together in batches(planned):
                 try:
@@ -143,11 +147,11 @@ def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnP
                 except Diverged as error:
                     failures.append(f"{title(together)}: {error}")
                     continue
-                if judging is not None:
-                    judging.result()
-                judging = judge.submit(_judge, suite, trained, folder, report)
-            if judging is not None:
-                judging.result()
+                if len(judging) == judges:
+                    judging.popleft().result()
+                judging.append(pool.submit(_judge, suite, trained, folder, report))
+            for future in judging:
+                future.result()
         except BaseException:
             stopping.set()
             raise
