@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from goatrl import data, tasks
 from goatrl.benchmark import paper
-from goatrl.report.figures import TABLES
+from goatrl.report.data_figures import TABLES
 from goatrl.tasks import Task, TaskGroup, fetch, hand
 from goatrl.tasks.regions import NOTHING, Box, Points, Redrawn, everywhere
 from goatrl.types import GoatError

@@ -16,7 +16,7 @@ from goatrl.cli.board import Board, live
 from goatrl.cli.console import console, dataset_files, duration, plural
 from goatrl.cli.datasets import ensure
 from goatrl.files import write_atomically
-from goatrl.report import figures, tables
+from goatrl.report import data_figures, figures, tables
 from goatrl.runs import Interrupted
 from goatrl.train import Diverged
 from goatrl.types import GoatError, unknown
@@ -115,7 +115,7 @@ def draw_datasets(planned: Sequence[runner.Planned], folder: Path) -> None:
     for group, problem in {cell.group.name: (cell.group, cell.problem) for cell in planned}.values():
         path = folder / "media" / f"{group.name}--dataset.png"
         if group.family != "point" and not path.exists():
-            figures.save(figures.dataset(problem.episodes, f"{group.label}: {problem.episodes.count:,} episodes"), path)
+            figures.save(data_figures.dataset(problem.episodes, f"{group.label}: {problem.episodes.count:,} episodes"), path)
 
 
 def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) -> None:

@@ -15,7 +15,7 @@ from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import ensure, make_with_progress
 from goatrl.data import making, minari
 from goatrl.problems import open_problem
-from goatrl.report import figures
+from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError
 
@@ -189,7 +189,7 @@ class DataInfo:
             table.add_row(name, value)
         console.print(table)
         if self.figure is not None:
-            figures.save(figures.dataset(episodes, self.data), self.figure)
+            figures.save(data_figures.dataset(episodes, self.data), self.figure)
             console.print(f"wrote {self.figure}")
 
 

@@ -12,7 +12,7 @@ from goatrl.benchmark import curves, finetuning, records, runner, statistics, su
 from goatrl.cli.console import command, console, dataset_files
 from goatrl.files import write_atomically
 from goatrl.problems import open_problem
-from goatrl.report import figures, maps, tables
+from goatrl.report import data_figures, figures, maps, tables
 from goatrl.report import finetuning as tuning
 from goatrl.runs import Run
 from goatrl.types import Episodes, GoatError, unknown
@@ -251,7 +251,7 @@ class FigureRegions:
         flat = [group.name for group in chosen if group.family == "point"]
         if flat:
             raise GoatError(f"{flat[0]} has no regions to draw, its goals are 20 points; name groups of robots (`goat list`)")
-        figures.save(figures.regions(chosen), self.out)
+        figures.save(data_figures.regions(chosen), self.out)
         console.print(f"wrote {self.out}")
 
 
