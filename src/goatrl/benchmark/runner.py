@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +24,7 @@ from goatrl.benchmark.suites import Column, Suite
 from goatrl.evaluate import evaluate
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.problems import Problem, open_problem, versions
+from goatrl.sim.threads import step_aside
 from goatrl.tasks import Task, TaskGroup
 from goatrl.train import Diverged, check_schedule, default_interval, train
 from goatrl.types import Algorithm, GoatError, Settings, TrainState, unknown
@@ -48,7 +47,6 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
-CORES_OF_A_JUDGE = 8  # more of them wait for the policies between two steps of the robots, and serve a second judge better
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -137,9 +135,8 @@ def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnP
             raise KeyboardInterrupt  # also in the thread that judges, which no signal reaches
         on_progress(progress)
 
-    judges = max(1, len(os.sched_getaffinity(0)) // CORES_OF_A_JUDGE)
-    with ThreadPoolExecutor(max_workers=judges) as pool:
-        judging: deque[Future[None]] = deque()
+    with ThreadPoolExecutor(max_workers=1, initializer=step_aside) as judge:
+        judging: Future[None] | None = None
         try:
             for together in batches(planned):
                 try:
@@ -147,11 +144,11 @@ def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnP
                 except Diverged as error:
                     failures.append(f"{title(together)}: {error}")
                     continue
-                if len(judging) == judges:
-                    judging.popleft().result()
-                judging.append(pool.submit(_judge, suite, trained, folder, report))
-            for future in judging:
-                future.result()
+                if judging is not None:
+                    judging.result()
+                judging = judge.submit(_judge, suite, trained, folder, report)
+            if judging is not None:
+                judging.result()
         except BaseException:
             stopping.set()
             raise

@@ -21,6 +21,7 @@ import numpy as np
 
 from goatrl.sim import robots
 from goatrl.sim.robots import SUBSTEPS, Robot
+from goatrl.sim.threads import step_aside
 from goatrl.types import GoatError
 
 Wanted = Mapping[str, tuple[str, np.ndarray]]  # name → (array of a state, indices along its first axis)
@@ -208,7 +209,7 @@ class Simulator:
         self._rows = self._memory.rows()
         self._fingers = [state.qpos[self.robot.finger_slice] for state in self.states] if self.robot.blocked_gripper else None
         self.threads = min(len(os.sched_getaffinity(0)) if threads is None else threads, count)
-        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
+        self._pool = ThreadPoolExecutor(self.threads - 1, initializer=step_aside) if self.threads > 1 else None
 
     def reset(self, starts: np.ndarray, which: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Put all robots, or some, into their initial pose with an object at (x, y); observations and achieved goals of all."""
