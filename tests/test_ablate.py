@@ -92,6 +92,13 @@ def test_own_data_in_an_own_environment(capsys: pytest.CaptureFixture[str]) -> N
     assert "holds another run (differs in seeds)" in capsys.readouterr().err
 
 
+def test_one_seed_has_no_deviation() -> None:
+    ablate.publish([ablate.Rung(1, Column("BC", "bc"), np.array([0.5]), np.array([3.0]))], Path("out"), "one")
+    assert "| BC | bc | 0.50 |  | 3.0 |" in Path("out/ablation.md").read_text()
+    (rung,) = numbers("out")
+    assert (rung["success_std"], rung["return_std"]) == ("", "")
+
+
 def test_interrupted_it_goes_on_to_the_same_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert goat(*OWN, *BRIEF, "--out", "whole") == 0
     append = Run._append_metrics

@@ -204,7 +204,9 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
 def test_bench_trains_a_sweep_together(capsys: pytest.CaptureFixture[str]) -> None:
     bench = ["bench", "pointreach-cql-alpha", "--groups", "pointreach-expert-10", "--seeds", "1", "--updates", "4", "--out", "out"]
     assert goat(*bench) == 0
-    assert "5 cells of 1 seed, 5 to run" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "5 cells of 1 seed, 5 to run" in shown
+    assert "pointreach-cql-alpha: success, 1 seed\n" in shown, "of one seed there is no deviation to announce"
     tables = [pq.read_table(path) for path in Path("out").glob("*.parquet")]
     assert len(tables) == 5
     finals = [tuple(table.column("final_distance").to_pylist()) for table in tables]
@@ -263,7 +265,7 @@ def test_weights_without_a_value_part_are_refused(capsys: pytest.CaptureFixture[
 def test_a_run_is_not_mistaken_for_a_suites_records(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("train", "bc", "--group", GROUP, "--seeds", "1", "--updates", "8", "--out", "run") == 0
     assert goat("evaluate", "run") == 0
-    capsys.readouterr()
+    assert "±" not in capsys.readouterr().out, "of one seed"
     assert goat("figure", "bars", "run", "--out", "x.png") == 2
     assert "run is a run, not a folder of records" in error_line(capsys)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.contour import ContourSet
 from PIL import Image
 
 from goatrl import cli, tasks
@@ -24,11 +25,35 @@ def test_a_dataset_in_space_is_seen_from_above_and_from_the_side(odd_episodes: E
         _, *points = axis.collections  # the first is the shading
         for found, expected in zip(points, drawn, strict=True):
             np.testing.assert_allclose(found.get_offsets(), expected[:, view])
+    assert (side.get_xlabel(), side.get_ylabel()) == ("x", "z"), "without a group, the unit is not known"
 
 
 def test_a_flat_dataset_is_seen_from_above_only(odd_episodes: Episodes) -> None:
     flat = np.asarray(odd_episodes.achieved) * [1.0, 1.0, 1e-3]
     assert len(data_figures.dataset(dataclasses.replace(odd_episodes, achieved=flat), "flat").axes) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "borders"),
+    [
+        ("slide-near-far", [(0, 1.4), (0, 1.4), (0, 1.4)]),
+        ("pick-low-high", [None, None, (1, 0.6)]),
+        ("reach-left-right", [(1, 0.7489), (1, 0.7489), None]),
+    ],
+)
+def test_a_groups_dataset_shows_what_the_filter_keeps(name: str, borders: list, odd_episodes: Episodes) -> None:
+    """A line where one of a panel's two coordinates has the filter's value; none where the border cannot be seen."""
+    achieved, goals = (np.asarray(part) * 0.1 + [1.35, 0.8, 0.5] for part in (odd_episodes.achieved, odd_episodes.goals))
+    achieved[:, 0] = [1.35, 0.8, 0.5]
+    episodes = dataclasses.replace(odd_episodes, achieved=achieved, goals=goals)
+    *panels, _ = data_figures.dataset(episodes, name, tasks.get(name)).axes
+    assert [(axis.get_xlabel(), axis.get_ylabel()) for axis in panels] == [("x (m)", "y (m)")] * 2 + [("x (m)", "z (m)")]
+    for axis, border in zip(panels, borders, strict=True):
+        lines = [each.get_paths()[0].vertices for each in axis.collections if isinstance(each, ContourSet)]
+        assert len(lines) == (border is not None)
+        for line in lines:
+            np.testing.assert_allclose(line[:, border[0]], border[1], atol=0.005)
+            assert "IID filter" in axis.get_legend_handles_labels()[1]
 
 
 def marked(axis, marker: str) -> np.ndarray:

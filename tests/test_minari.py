@@ -6,6 +6,7 @@ import dataclasses
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -271,6 +272,12 @@ def test_a_threshold_is_positive(odd_episodes: Episodes, threshold: float) -> No
         minari.export(odd_episodes, "me/odd-v0", goal_threshold=threshold)
 
 
+def test_the_threshold_of_a_dataset(odd_episodes: Episodes) -> None:
+    minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.25)
+    foreign("others/plain-v0")
+    assert (minari.goal_threshold("me/odd-v0"), minari.goal_threshold("others/plain-v0")) == (0.25, None)
+
+
 def test_datasets_of_others_are_read() -> None:
     foreign("others/reach-v1")
     loaded = datasets.load("minari:others/reach-v1")
@@ -341,7 +348,10 @@ def test_from_a_group_to_minari_and_back(root: Path, capsys: pytest.CaptureFixtu
     assert goat("data", "convert", GROUP, "--out", name) == 0
     assert "already there" in capsys.readouterr().out
     assert goat("data", "info", name) == 0
-    assert own[:30] in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert own[:30] in shown
+    assert re.search(r"goal threshold +│ 1 ", shown)
+    assert "desired goal met" in shown
     assert goat("data", "convert", name, "--out", "back.npz") == 0
     assert datasets.load("back.npz").checksum() == own
 

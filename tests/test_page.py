@@ -464,6 +464,16 @@ def test_the_best_is_best_over_the_tasks_that_all_have(folder: Path, cells: list
 # In the browser
 
 
+def test_one_seed_has_no_deviation(chromium: Browser, tmp_path: Path) -> None:
+    write_suite(tmp_path, ["hand-near-far"], ["GOAT"], seeds=1)
+    (tmp_path / "page.html").write_text(webpage.page(tmp_path))
+    chromium.open(tmp_path / "page.html", f"#/{tmp_path.name}")
+    chromium.point("td[data-task=Near]")
+    assert chromium.run("document.querySelectorAll('.results .spread').length") == 0
+    assert re.match(r"GOAT on .*Mean[\d.]+95 %", chromium.run("document.getElementById('tip').textContent"))
+    assert chromium.run("document.querySelector('.tabled .key').textContent").startswith("One seed, the paper’s below.")
+
+
 def test_every_view_is_drawn_without_complaint_or_network(browser: Browser) -> None:
     for view in VIEWS:
         browser.go("#/elsewhere")

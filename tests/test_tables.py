@@ -191,6 +191,19 @@ def test_comma_separated() -> None:
     assert "\r" not in text
 
 
+def test_one_seed_has_no_deviation() -> None:
+    """The paper's, from five, stays."""
+    alone = tables.entries(SUITE, [make_cell("pointreach-expert-10", {"R10": (15,), "R20": (0,)})], "success")
+    assert "| Expert 10 | R10 | 0.75 (0.86 ± 0.08) |" in tables.markdown(alone)
+    lines = shown(alone).splitlines()
+    theirs = next(place for place, line in enumerate(lines) if "R10 (paper)" in line)
+    assert lines[theirs - 1].split()[-1] == "0.75"
+    assert lines[theirs].split()[-1] == "0.86±0.08"
+    assert r"Expert 10 & R10 & \textbf{0.75} \\" in tables.latex(alone)
+    (row, _) = csv.DictReader(io.StringIO(tables.comma_separated({"success": alone})))
+    assert (row["mean"], row["std"], row["seeds"]) == ("0.7500", "", "1")
+
+
 def shown(table: Sequence[Entry], width: int = 160) -> str:
     buffer = io.StringIO()
     Console(file=buffer, width=width, color_system=None).print(tables.terminal(table))

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 from goatrl import tasks
 from goatrl.benchmark import paper
@@ -91,7 +90,9 @@ def average(scores: Scores) -> Value:
 def interquartile_mean(scores: Scores) -> Value:
     """Mean of the middle half of all (seed, task) means: neither the easiest nor the hardest decide it (Agarwal et al., 2021)."""
     means = [block.means for block in scores.blocks]
-    return stats.trim_mean(np.concatenate([each.reshape(*each.shape[:-2], -1) for each in means], axis=-1), 0.25, axis=-1)
+    ordered = np.sort(np.concatenate([each.reshape(*each.shape[:-2], -1) for each in means], axis=-1), axis=-1)
+    quarter = ordered.shape[-1] // 4
+    return ordered[..., quarter : ordered.shape[-1] - quarter].mean(axis=-1)
 
 
 def probability_of_improvement(one: Scores, other: Scores) -> Value:
@@ -157,7 +158,13 @@ def rank_correlation(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Spearman's; nan where one side has no order."""
     if len(set(ours)) < 2 or len(set(theirs)) < 2:
         return float("nan")
-    return float(stats.spearmanr(ours, theirs).statistic)
+    return float(np.corrcoef(_ranks(ours), _ranks(theirs))[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> np.ndarray:
+    """How many are smaller; of those that are equal half, itself included."""
+    each, other = np.asarray(values)[:, None], np.asarray(values)[None]
+    return (each > other).sum(axis=1) + 0.5 * (each == other).sum(axis=1)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from goatrl.cli.console import console, out_of_range, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.training import check_place, judge, per_seed, train_with_progress
 from goatrl.problems import Problem, open_problem
-from goatrl.report import figures
+from goatrl.report import figures, tables
 from goatrl.runs import Run, configure
 from goatrl.tasks import TaskGroup
 from goatrl.train import Diverged
@@ -85,7 +86,8 @@ class Ablate:
             judged = f"on {where.label}" if isinstance(where, TaskGroup) else f"in {where}"
             source = self.data if self.data is not None else self.group
             about = f"{plural(configs[0].updates, 'update')} on {source}, judged {judged}"
-            publish(rungs, self.out, f"{about}; mean ± standard deviation over {plural(self.seeds, 'seed')}")
+            spread = "mean ± standard deviation over " if self.seeds > 1 else ""
+            publish(rungs, self.out, f"{about}; {spread}{plural(self.seeds, 'seed')}")
         if failures:
             raise Diverged("; ".join(failures))
 
@@ -144,14 +146,14 @@ def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["rung", "algorithm", "seeds", "success", "success_std", "increment", "return", "return_std"])
     for rung, increment in zip(rungs, increments(rungs), strict=True):
-        success, returns = ((values.mean(), values.std()) for values in (rung.success, rung.returns))
+        success, returns = ((values.mean(), tables.deviation(values)) for values in (rung.success, rung.returns))
         added = "" if increment is None else f"{increment:+z.2f}"
-        texts = (f"{success[0]:.2f} ± {success[1]:.2f}", added, f"{returns[0]:.1f} ± {returns[1]:.1f}")
+        texts = (tables.number(*success, 2), added, tables.number(*returns, 1))
         named = (rung.column.label, rung.column.algorithm)
         shown.add_row(*named, *texts)
         lines.append(f"| {' | '.join((*named, *texts))} |")
         numbers = [*success, increment, *returns]
-        writer.writerow([*named, len(rung.success), *("" if number is None else f"{number:z.4f}" for number in numbers)])
+        writer.writerow([*named, len(rung.success), *("" if n is None or math.isnan(n) else f"{n:z.4f}" for n in numbers)])
     console.print(shown)
     drawn = {rung.column.label: rung.success for rung in rungs}
     figures.save(figures.ladder(drawn, "success"), folder / "ablation.png")

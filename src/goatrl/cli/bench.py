@@ -115,7 +115,8 @@ def draw_datasets(planned: Sequence[runner.Planned], folder: Path) -> None:
     for group, problem in {cell.group.name: (cell.group, cell.problem) for cell in planned}.values():
         path = folder / "media" / f"{group.name}--dataset.png"
         if group.family != "point" and not path.exists():
-            figures.save(data_figures.dataset(problem.episodes, f"{group.label}: {problem.episodes.count:,} episodes"), path)
+            title = f"{group.label}: {problem.episodes.count:,} episodes"
+            figures.save(data_figures.dataset(problem.episodes, title, group), path)
 
 
 def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) -> None:
@@ -125,8 +126,9 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     written = folder / suite.name
     counts = sorted({len(cell.seeds) for cell in cells})
     over = plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds (table.csv has each)"
+    shown = "1 seed" if counts == [1] else f"mean ± standard deviation over {over}"
     for metric, table in by_metric.items():
-        console.print(f"\n[bold]{suite.name}: {metric}[/bold], mean ± standard deviation over {over}\n")
+        console.print(f"\n[bold]{suite.name}: {metric}[/bold], {shown}\n")
         for part in tables.columns_at_a_time(table, 5 if suite.percent else 6):
             console.print(tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2))
         write_text(written / f"{metric}.md", tables.markdown(table))

@@ -81,7 +81,7 @@ class DataVerify:
             checksum, listed = making.of_group(tasks.get(name)).checksum(), making.checksums().get(name)
             verdict = "not listed" if listed is None else "same" if checksum == listed else "differs"
             color = {"not listed": "yellow", "same": "green", "differs": "red"}[verdict]
-            console.print(f"[{color}]{verdict}[/{color}] {name} {checksum}", highlight=False)
+            console.print(f"[{color}]{verdict}[/{color}] {name} {checksum}", highlight=False, soft_wrap=True)
             if verdict == "differs":
                 differing.append(name)
         if differing:
@@ -182,14 +182,15 @@ class DataInfo:
         group = None if name is None else tasks.get(name)
         if group is not None:
             group.check_fits(episodes.spec(group.spec.goal_threshold), self.data)
+        own = minari.goal_threshold(self.data.removeprefix(minari.PREFIX)) if minari.is_id(self.data) else None
         table = Table(title=self.data, title_justify="left", show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")  # a checksum is shown whole
-        for name, value in describe(episodes, group).items():
+        for name, value in describe(episodes, group, own).items():
             table.add_row(name, value)
         console.print(table)
         if self.figure is not None:
-            figures.save(data_figures.dataset(episodes, self.data), self.figure)
+            figures.save(data_figures.dataset(episodes, self.data, group), self.figure)
             console.print(f"wrote {self.figure}")
 
 
@@ -200,8 +201,9 @@ def known_path(text: str) -> Path:
     return Path(text)
 
 
-def describe(episodes: Episodes, group: TaskGroup | None) -> dict[str, str]:
-    """What is in a dataset; with a group, also how often it succeeds and how much of the group's tasks it has seen."""
+def describe(episodes: Episodes, group: TaskGroup | None, own_threshold: float | None = None) -> dict[str, str]:
+    """What is in a dataset; with a goal threshold, the group's or its own, also how often it succeeds; with a group, also how
+    much of the group's tasks it has seen."""
     actions, achieved, goals = (np.asarray(part) for part in (episodes.actions, episodes.achieved, episodes.goals))
     facts = {
         "episodes": str(episodes.count),
@@ -213,10 +215,13 @@ def describe(episodes: Episodes, group: TaskGroup | None) -> dict[str, str]:
         "achieved goals": ranges(achieved),
         "desired goals": ranges(goals),
     }
-    if group is not None:
-        met = np.linalg.norm(achieved[:, 1:] - goals[:, None], axis=-1) <= group.spec.goal_threshold
+    threshold = own_threshold if group is None else group.spec.goal_threshold
+    if threshold is not None:
+        met = np.linalg.norm(achieved[:, 1:] - goals[:, None], axis=-1) <= threshold
         last, steps = 100 * met[:, -1].mean(), met.sum(1).mean()
+        facts["goal threshold"] = f"{threshold:g}"
         facts["desired goal met"] = f"{last:.1f} % of episodes at the last step, {steps:.1f} steps each"
+    if group is not None:
         facts["inside the seen region"] = f"{100 * group.kept(achieved).mean():.1f} % of episodes"
         for task in group.tasks:
             seen = coverage(achieved, task.evaluation()[1], group.spec.goal_threshold)

@@ -16,6 +16,7 @@ from goatrl.cli.console import console, losses, out_of_range, pairs, plural, pro
 from goatrl.cli.datasets import ensure
 from goatrl.evaluate import evaluate
 from goatrl.problems import Problem, open_problem
+from goatrl.report import tables
 from goatrl.runs import Run, RunConfig, configure
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError, Spec
@@ -139,9 +140,8 @@ class Evaluate:
             shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for task in dict.fromkeys(table.column("task").to_pylist()):
             rows = table.filter(np.asarray(table.column("task").to_pylist()) == task)
-            numbers = [
-                f"{values.mean():.2f} ± {values.std():.2f}" for values in (per_seed(rows, "success"), per_seed(rows, "return"))
-            ]
+            found = (per_seed(rows, "success"), per_seed(rows, "return"))
+            numbers = [tables.number(values.mean(), tables.deviation(values), 2) for values in found]
             shown.add_row(task, rows.column("split")[0].as_py(), *numbers, str(rows.num_rows))
         console.print(shown)
         console.print(f"wrote {run.episodes_path}")

@@ -57,6 +57,12 @@ def load(name: str) -> Episodes:
         raise GoatError(f"{PREFIX}{name} cannot be read ({type(error).__name__}: {_short(str(error))})") from error
 
 
+def goal_threshold(name: str) -> float | None:
+    """How near counts as reached, which `export` writes into the metadata; datasets of others do not say it."""
+    found = _library().load_dataset(name).storage.metadata.get("goal_threshold")
+    return float(found) if isinstance(found, int | float) else None
+
+
 def export(
     episodes: Episodes,
     name: str,

@@ -24,10 +24,11 @@ SEEN_COLOR = "#dcefe2"
 TABLES = {"push": ((0.95, 0.4, 0.0), (1.65, 1.1, 0.4)), "pick": ((1.05, 0.4, 0.0), (1.55, 1.1, 0.4))}
 
 
-def dataset(episodes: Episodes, title: str) -> Figure:
+def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> Figure:
     """Where a dataset goes: places it visits and where episodes start; where they end and should have ended; the actions taken.
 
     Seen in the first two coordinates of a goal; ends also in the first and third, where those differ by more than a hair.
+    With a group, a dotted line is the border of what its IID filter keeps, in panels where there is one.
     """
     achieved, goals = np.asarray(episodes.achieved), np.asarray(episodes.goals)
     spread = np.diff(np.quantile(achieved.reshape(-1, goals.shape[1]), [0.005, 0.995], axis=0), axis=0)[0]
@@ -36,11 +37,11 @@ def dataset(episodes: Episodes, title: str) -> Figure:
     figure.suptitle(title, fontsize=10)
     begins, *ends, actions = figure.subplots(1, 4 if in_space else 3)
     few = np.linspace(0, episodes.count - 1, min(episodes.count, 300)).astype(int)  # more would only cover each other
-    _visited(begins, achieved, goals, (0, 1))
+    _visited(begins, achieved, goals, (0, 1), group)
     begins.scatter(*achieved[few, 0][:, :2].T, s=5, color=DATA_START, linewidths=0)
     begins.set_title("visited, and starts", fontsize=9)
     for space, view in zip(ends, [(0, 1), (0, 2)], strict=False):
-        _visited(space, achieved, goals, view)
+        _visited(space, achieved, goals, view, group)
         space.scatter(*goals[few][:, view].T, marker="*", s=16, color=GOAL_COLOR, linewidths=0, label="desired")
         space.scatter(*achieved[few, -1][:, view].T, s=5, color=OURS_COLOR, linewidths=0, label="end")
         space.set_title("ends, and desired goals", fontsize=9)
@@ -55,7 +56,7 @@ def dataset(episodes: Episodes, title: str) -> Figure:
     return figure
 
 
-def _visited(space: Axes, achieved: np.ndarray, goals: np.ndarray, view: tuple[int, int]) -> None:
+def _visited(space: Axes, achieved: np.ndarray, goals: np.ndarray, view: tuple[int, int], group: TaskGroup | None) -> None:
     """Grey where the episodes went, dark where often. Objects that flew off are left out of the picture."""
     places = achieved[..., view].reshape(-1, 2)
     both = np.concatenate([np.quantile(places, [0.005, 0.995], axis=0), goals[:, view].min(0)[None], goals[:, view].max(0)[None]])
@@ -67,9 +68,23 @@ def _visited(space: Axes, achieved: np.ndarray, goals: np.ndarray, view: tuple[i
     space.set_aspect("equal")
     space.set_xlim(*shown[0])
     space.set_ylim(*shown[1])
-    space.set_xlabel("xyz"[view[0]], fontsize=8)
-    space.set_ylabel("xyz"[view[1]], fontsize=8)
+    unit = "" if group is None or group.family == "point" else " (m)"
+    space.set_xlabel("xyz"[view[0]] + unit, fontsize=8)
+    space.set_ylabel("xyz"[view[1]] + unit, fontsize=8)
     space.tick_params(labelsize=6)
+    if group is not None:
+        _border(space, group, np.median(achieved[:, 0], axis=0), view)
+
+
+def _border(space: Axes, group: TaskGroup, start: np.ndarray, view: tuple[int, int]) -> None:
+    """A dotted line around what the group's filter keeps; coordinates that the panel does not show are as at the start."""
+    x, y = np.meshgrid(np.linspace(*space.get_xlim(), 301), np.linspace(*space.get_ylim(), 301))
+    places = np.broadcast_to(start, (*x.shape, len(start))).copy()
+    places[..., view] = np.stack([x, y], axis=-1)
+    inside = group.iid.contains(places)
+    if inside.any() and not inside.all():
+        space.contour(x, y, inside, levels=[0.5], colors=SPLIT_COLORS["iid"], linestyles=":", linewidths=1.0)
+        space.plot([], [], ":", color=SPLIT_COLORS["iid"], linewidth=1.0, label="IID filter")  # contours have no label
 
 
 def regions(groups: Sequence[TaskGroup], count: int = 90) -> Figure:

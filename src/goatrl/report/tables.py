@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -30,7 +31,7 @@ class Entry:
     task: str
     column: str
     mean: float
-    std: float
+    std: float  # nan for a single seed
     seeds: int
     paper: tuple[float, float] | None
     decimals: int = 2  # as many as the paper prints
@@ -51,7 +52,7 @@ def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
         for task in group.tasks:
             values = scale * cell.per_seed(metric, task.name)
             beside = published.get((group.label, task.name, cell.label))
-            mean, std = float(values.mean()), float(values.std())
+            mean, std = float(values.mean()), deviation(values)
             found.append(Entry(group.label, task.name, cell.label, mean, std, len(values), beside, decimals))
     return found
 
@@ -95,8 +96,14 @@ def _grid(table: Sequence[Entry]) -> tuple[list[str], list[tuple[str, str]], dic
     return columns, rows, {(entry.dataset, entry.task, entry.column): entry for entry in table}
 
 
-def _number(mean: float, std: float, decimals: int) -> str:
-    return f"{mean:.{decimals}f} ± {std:.{decimals}f}"
+def deviation(values: np.ndarray) -> float:
+    """The standard deviation over seeds, divided by their number as the paper does; nan for one, which has no spread."""
+    return float(values.std()) if len(values) > 1 else math.nan
+
+
+def number(mean: float, std: float, decimals: int) -> str:
+    """Mean ± standard deviation, or the mean alone where the deviation is not known."""
+    return f"{mean:.{decimals}f}" if math.isnan(std) else f"{mean:.{decimals}f} ± {std:.{decimals}f}"
 
 
 def columns_at_a_time(table: Sequence[Entry], most: int) -> list[list[Entry]]:
@@ -118,8 +125,8 @@ def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
         beside = any(entry is not None and entry.paper is not None for entry in found)
         texts = []
         for entry in found:
-            ours = "" if entry is None else f"{entry.mean:.{decimals}f}±{entry.std:.{decimals}f}"
-            theirs = "" if entry is None or entry.paper is None else f"{entry.paper[0]:.{decimals}f}±{entry.paper[1]:.{decimals}f}"
+            pairs = ((entry.mean, entry.std), entry.paper) if entry is not None else (None, None)
+            ours, theirs = ("" if pair is None else number(*pair, decimals).replace(" ", "") for pair in pairs)
             texts.append(f"{ours}\n[dim]{theirs}[/dim]" if beside else ours)
         drawn.add_row(f"{dataset}\n{task} [dim](paper)[/dim]" if beside else f"{dataset} {task}", *texts, end_section=True)
     return drawn
@@ -133,23 +140,24 @@ def markdown(table: Sequence[Entry]) -> str:
         texts = []
         for column in columns:
             entry = at.get((dataset, task, column))
-            text = "" if entry is None else _number(entry.mean, entry.std, entry.decimals)
+            text = "" if entry is None else number(entry.mean, entry.std, entry.decimals)
             if entry is not None and entry.paper is not None:
-                text += f" ({_number(*entry.paper, entry.decimals)})"
+                text += f" ({number(*entry.paper, entry.decimals)})"
             texts.append(text)
         lines.append(f"| {dataset} | {task} | {' | '.join(texts)} |")
     return "\n".join(lines) + "\n"
 
 
 def comma_separated(tables: Mapping[str, Sequence[Entry]]) -> str:
-    """All metrics in long form, one number a row."""
+    """All metrics in long form, one number a row; the deviation of a single seed is left empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["metric", "dataset", "goals", "algorithm", "mean", "std", "seeds", "paper_mean", "paper_std"])
     for metric, table in tables.items():
         for e in table:
             beside = ("", "") if e.paper is None else e.paper
-            writer.writerow([metric, e.dataset, e.task, e.column, f"{e.mean:.4f}", f"{e.std:.4f}", e.seeds, *beside])
+            std = "" if math.isnan(e.std) else f"{e.std:.4f}"
+            writer.writerow([metric, e.dataset, e.task, e.column, f"{e.mean:.4f}", std, e.seeds, *beside])
     return buffer.getvalue()
 
 
@@ -248,7 +256,7 @@ def _typeset_entry(entry: Entry | None) -> _Typeset | None:
     if entry is None:
         return None
     ours, theirs = (
-        "" if pair is None else _number(*pair, entry.decimals).replace(" ± ", r"$\pm$")
+        "" if pair is None else number(*pair, entry.decimals).replace(" ± ", r"$\pm$")
         for pair in ((entry.mean, entry.std), entry.paper)
     )
     return _Typeset(entry.mean, ours, theirs)

@@ -258,7 +258,7 @@ function resultCell(experiment, { group, task, cells }, label, mark) {
     cell.far ? h("span", { title: "further than two of the paper’s standard deviations" }, " ≠", unseen(" far apart")) : null);
   const node = h("td", { tabindex: "-1", "data-group": group.name, "data-task": task.name, "data-label": label },
     h("span", { class: kind || null }, fixed(cell.value, metric)),
-    h("span", { class: "spread" }, ` ±${fixed(cell.std, metric)}`),
+    cell.std === null ? null : h("span", { class: "spread" }, ` ±${fixed(cell.std, metric)}`), // null: a single seed
     kind ? unseen(kind === "best" ? " best" : " second best") : null,
     theirs);
   node.tip = () => cellTip(experiment, group, task, label, cell, metric);
@@ -299,7 +299,7 @@ function taskTable(experiment, filter) {
   table.redraw = () => {
     const metric = experiment.metrics[state.metric];
     const rows = tableRows(experiment, filter);
-    caption.textContent = `${metric.title} of every algorithm on ${plural(rows.length, "task")}: mean and standard deviation over seeds`;
+    caption.textContent = `${metric.title} of every algorithm on ${plural(rows.length, "task")}: ${experiment.seeds === "1" ? "one seed" : "mean and standard deviation over seeds"}`;
     heads.forEach((head, place) => {
       const column = place ? experiment.algorithms[place - 1] : null;
       head.setAttribute("aria-sort", filter.sort && filter.sort.column === column ? filter.sort.direction : "none");
@@ -368,7 +368,7 @@ function results(experiment) {
   const title = fresh("table");
   return h("section", { class: "tabled", "aria-labelledby": title },
     h("h2", { id: title }, "All tasks"),
-    h("p", { class: "key" }, "Mean ± standard deviation over seeds", anyPaper ? ", the paper’s below. " : ". ", h("strong", {}, "Bold"), ": best of the row; ",
+    h("p", { class: "key" }, experiment.seeds === "1" ? "One seed" : "Mean ± standard deviation over seeds", anyPaper ? ", the paper’s below. " : ". ", h("strong", {}, "Bold"), ": best of the row; ",
       h("u", {}, "underlined"), ": second best", anyPaper ? "; ≠: further than two of the paper’s standard deviations from it. " : ". ",
       "Choose a heading to sort, point at a number (or go to it with Tab and the arrow keys) to see its seeds and its interval."),
     h("div", { class: "controls" },
@@ -388,7 +388,7 @@ let dismissed = null; // by Escape, until the pointer goes elsewhere
 
 function cellTip(experiment, group, task, label, cell, metric) {
   const items = [
-    ["Mean", `${fixed(cell.value, metric)} ± ${fixed(cell.std, metric)}`],
+    ["Mean", `${fixed(cell.value, metric)}${cell.std === null ? "" : ` ± ${fixed(cell.std, metric)}`}`],
     ["95 % interval", range(cell, metric)],
     ["Seeds", cell.each.map((value) => fixed(value, metric)).join("  ")],
     cell.paper ? ["Paper", `${fixed(cell.paper[0], metric)} ± ${fixed(cell.paper[1], metric)}`] : null,
