@@ -13,7 +13,7 @@ from goatrl import tasks
 SOURCE = Path(goatrl.__file__).parent
 # `benchmark` writes the records that `report` reads.
 ROOMS_ABOVE = ["types", "theory", "files", "metrics", "tasks", "sim", "data", "learn", "algorithms"]
-ROOMS_BELOW = ["online", "problems", "runs", "online_runs", "finetune", "expert_training", "benchmark", "report", "cli"]
+ROOMS_BELOW = ["online", "problems", "runs", "online_runs", "finetune", "expert_training", "benchmark", "agents", "report", "cli"]
 ORDER = [*ROOMS_ABOVE, "train", "checkpoint", "evaluate", "environments", "uncertainty", *ROOMS_BELOW]
 MODULES = sorted(SOURCE.rglob("*.py"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import signal
 from pathlib import Path
@@ -10,19 +11,24 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
 
-from goatrl import checkpoint, cli, finetune, tasks
+from goatrl import checkpoint, cli, expert_training, finetune, tasks
+from goatrl.agents import of_run
+from goatrl.cli.view import View
+from goatrl.data import experts
 from goatrl.finetune import Recipe
 from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
 from goatrl.learn.policies import Maximization
 from goatrl.learn.values import QEnsemble
+from goatrl.online import start
 from goatrl.online_runs import OnlinePlan, OnlineRun
 from goatrl.problems import Problem
 from goatrl.runs import Interrupted, Run, configure
-from goatrl.tasks import draw_mix
+from goatrl.tasks import draw_mix, registry
 from goatrl.train import act, init
 from goatrl.types import Episodes, GoatError, TrainState, make_episodes
 
@@ -247,6 +253,48 @@ def test_another_agent_never_takes_the_folder(tmp_path: Path) -> None:
             run.prepare(other)
 
 
+def saved(folder: Path, plan: OnlinePlan, trained: TrainState | None, rounds: int = 3) -> OnlineRun:
+    """A run as fine-tuning leaves it, with agents that are known."""
+    run = OnlineRun(folder)
+    run.prepare(plan)
+    checkpoint.save(run.checkpoint_path, start(plan.members, plan.group.spec, plan.schedule, trained), {"round": rounds})
+    return run
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "by", "label"),
+    [
+        ("goat", "ddpg_her", "GOAT fine-tuned by DDPG+HER"),
+        ("wgcsl", "own", "WGCSL fine-tuned by WGCSL"),
+        ("", "ddpg_her", "random networks fine-tuned by DDPG+HER"),
+    ],
+)
+def test_a_folder_tells_which_agents_it_holds(tmp_path: Path, algorithm: str, by: str, label: str) -> None:
+    if algorithm:
+        plan = finetune.plan(trained(tmp_path / "source", algorithm), by, episodes=EPISODES)
+    else:
+        plan = finetune.random_plan(GROUP.name, SEEDS, episodes=EPISODES)
+    run = saved(tmp_path / "run", plan, plan.trained, rounds=2)
+    found = of_run(run.folder)
+    assert found.members == plan.members
+    same(found.state, start(plan.members, GROUP.spec, plan.schedule, plan.trained).train)
+    assert (found.label, found.spec, found.group) == (label, GROUP.spec, GROUP.name)
+    assert found.unfinished == "stopped after round 2 of 3; `goat finetune` would go on"
+
+
+def test_an_experts_folder_holds_its_best_agent(tmp_path: Path) -> None:
+    plan = expert_training.plan("slide", rounds=2)
+    like = jax.eval_shape(lambda: init(plan.members, plan.group.spec, normalize.identity(plan.group.spec)))
+    best = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+    last = jax.tree.map(jnp.ones_like, best)
+    small = dataclasses.replace(plan, schedule=dataclasses.replace(plan.schedule, capacity=plan.schedule.episodes))
+    run = saved(tmp_path, small, last, rounds=2)
+    checkpoint.save(run.best_path, best, {"round": 1, "success": 0.5})
+    found = of_run(tmp_path)
+    same(found.state, best)
+    assert (found.label, found.spec, found.group, found.unfinished) == ("slide expert", plan.group.spec, None, "")
+
+
 def goat(*arguments: object) -> int:
     return cli.main([str(argument) for argument in arguments])
 
@@ -263,6 +311,10 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "success in all 2 tasks" in shown
     assert "588 environment steps" in shown
+    assert "judge it: goat evaluate tuned" in shown
+    learned, kept = of_run(Path("tuned")), agents(OnlineRun(Path("tuned")))
+    assert (learned.step, learned.unfinished) == (5 * EPISODES, "")
+    np.testing.assert_array_equal(learned.state.params["policy"][0]["w"], kept["params/policy/0/w"])
     rows = [line.split(",") for line in Path("tuned/metrics.csv").read_text().splitlines()]
     assert rows[0][:5] == ["round", "steps", "seed", "explored", "success"]
     assert [row[0] for row in rows[1:] if row[4]] == ["0", "0", "2", "2", "3", "3"]
@@ -270,6 +322,73 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert "already fine-tuned" in capsys.readouterr().out
     assert goat("finetune", "run", "--out", "tuned", "--episodes", 16) == 2
     assert "tuned holds another run (differs in episodes" in capsys.readouterr().err
+
+
+def test_fine_tuned_agents_are_judged_and_watched(
+    at_home: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One fine-tuned agent is the expert that ships with goatrl, the other does the opposite: one always arrives, one never."""
+    few = tuple(dataclasses.replace(task, episodes=3) for task in GROUP.tasks)
+    monkeypatch.setitem(registry._GROUPS, GROUP.name, dataclasses.replace(GROUP, tasks=few))
+    plan = finetune.plan(trained(Path("run"), "goat"), episodes=EPISODES)
+    expert = experts.get("reach")
+    *hidden, (weight, bias) = expert.layers
+    networks = [(*hidden, (sign * weight, sign * bias)) for sign in (-1, 1)]
+    policy = tuple(
+        {"w": jnp.float32([w for w, _ in layers]), "b": jnp.float32([b for _, b in layers])}
+        for layers in zip(*networks, strict=True)
+    )
+    statistics = normalize.Normalizer(*(jnp.float32([part, part]) for part in (*expert.observation, *expert.goal)))
+    assert plan.trained is not None
+    known = dataclasses.replace(plan.trained, params=plan.trained.params | {"policy": policy}, normalizer=statistics)
+    saved(Path("tuned"), plan, known)
+    for words, tasks_judged in [
+        ((), ["Right", "Left"]),
+        (("--group", "reach-left-right", "--tasks", "left"), ["Right", "Left"]),
+        (("--environment", "goatrl/ReachFar-v0", "--episodes", 3), ["Right", "Left", "goatrl/ReachFar-v0"]),
+    ]:
+        assert goat("evaluate", "tuned", *words) == 0
+        shown = capsys.readouterr().out
+        assert "GOAT fine-tuned by DDPG+HER on" in shown
+        assert "0.50 ± 0.50" in shown
+        judged = pq.read_table("tuned/episodes.parquet").to_pylist()
+        assert sorted({row["task"] for row in judged}) == sorted(tasks_judged)
+        assert len(judged) == 2 * 3 * len(tasks_judged)
+        assert all(row["success"] == (row["seed"] == SEEDS[1]) for row in judged)
+    name, act_as_seen = View(GROUP.name, "left", (Path("clip.mp4"),), Path("tuned"), seed=SEEDS[1]).actor(GROUP)
+    assert name == "GOAT fine-tuned by DDPG+HER"
+    observations, goals = np.random.default_rng(0).normal(1.0, 0.3, (5, 10)), np.full((5, 3), 1.2)
+    np.testing.assert_allclose(act_as_seen(observations, goals), expert.act(observations, goals), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (None, "mine is not a run: it has no config.json; make one with `goat train`"),
+        ({"model": "other"}, "config.json is damaged or not a run's ('config'); name another folder"),
+        ({"config": {}}, "mine is no run; name a folder of `goat train`, `goat finetune` or `goat expert train`"),
+        ({"config": {"by": "own"}}, "mine is of another version of goatrl: its config.json has no 'from'; make it again"),
+    ],
+)
+@pytest.mark.parametrize(
+    "command", [["evaluate", "mine"], ["view", GROUP.name, "--task", "left", "--run", "mine", "--out", "a.gif"]]
+)
+def test_a_folder_without_agents_is_one_helpful_line(
+    at_home: None, command: list[str], config: object, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine").mkdir()
+    if config is not None:
+        Path("mine/config.json").write_text(json.dumps(config))
+    assert goat(*command) == 2
+    text = capsys.readouterr().err.strip()
+    assert message in text
+    assert "\n" not in text
+
+
+def test_an_unsaved_fine_tuning_says_so(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
+    OnlineRun(Path("tuned")).prepare(finetune.random_plan(GROUP.name, SEEDS, EPISODES))
+    assert goat("evaluate", "tuned") == 2
+    assert "tuned has no checkpoint yet: it stopped before its first save; run its command again" in capsys.readouterr().err
 
 
 def test_random_networks_by_command(at_home: None) -> None:

@@ -103,8 +103,9 @@ def test_one_agent_acts_as_it_was_judged(tmp_path: Path) -> None:
     runner.run(SUITE, [planned], tmp_path, lambda progress: None)
     (cell,) = records.read_all(tmp_path)
     file = agents.path(tmp_path, planned.config, (0, 1))
-    config, algorithm, state = agents.one(file, 1)
-    assert config == planned.config
+    kept = agents.read(file)
+    assert (kept.spec, kept.group) == (planned.config.spec, GROUP)
+    algorithm, state = kept.agent(1)
     assert algorithm == planned.algorithm
     task = tasks.get(GROUP).tasks[0]
     starts, goals = (np.float32(part) for part in task.evaluation())
@@ -113,7 +114,7 @@ def test_one_agent_acts_as_it_was_judged(tmp_path: Path) -> None:
     paths = np.array([path for path, chosen in zip(cell.column("path"), mine, strict=True) if chosen]).reshape(len(goals), -1, 2)
     np.testing.assert_allclose(paths[:, 1], step, atol=1e-5)
     with pytest.raises(GoatError, match="no seed 7; it has 0, 1"):
-        agents.one(file, 7)
+        kept.agent(7)
 
 
 def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from goatrl import checkpoint, runs, tasks, train
 from goatrl import data as datasets
+from goatrl.agents import load_policy
 from goatrl.evaluate import evaluate
 from goatrl.learn import normalize
 from goatrl.problems import open_problem
@@ -270,10 +271,10 @@ def test_a_trained_agent_is_a_function(tmp_path: Path) -> None:
     second = jax.tree.map(lambda leaf: leaf[1], state)
     observations, goals = np.array([[0.0, 0.0], [3.0, 1.0]], np.float32), np.array([[5.0, 5.0], [-4.0, 2.0]], np.float32)
     expected = np.asarray(members[1][0].act(second, observations, goals))
-    act = runs.load_policy(run.folder, seed=1)
+    act = load_policy(run.folder, seed=1)
     np.testing.assert_allclose(act(observations, goals), expected, rtol=1e-5)
     np.testing.assert_allclose(act([3.0, 1.0], [-4.0, 2.0]), expected[1], rtol=1e-5)
     with pytest.raises(GoatError, match="an observation has 2 and a goal 2 numbers"):
         act(np.zeros(3), np.zeros(2))
     with pytest.raises(GoatError, match="no seed 5; it has 0, 1"):
-        runs.load_policy(str(run.folder), seed=5)
+        load_policy(str(run.folder), seed=5)

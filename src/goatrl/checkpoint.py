@@ -37,11 +37,13 @@ def describe(path: Path) -> dict[str, Any]:
     return about
 
 
-def restore(path: Path, like: Any) -> Any:
-    """The state in `path`; `like` has the structure, shapes and types that it must have."""
-    wanted = _named_leaves(like)
+def restore(path: Path, like: Any, part: str = "") -> Any:
+    """The state in `path`, or one part of it; `like` has the structure, shapes and types that it must have."""
+    inside = f"{part}/" if part else ""
+    wanted = {inside + name: leaf for name, leaf in _named_leaves(like).items()}
     with _open(path) as file:
-        found = set(file.keys())
+        names = file.keys()
+        found = {name for name in names if name.startswith(inside)}
         for name, leaf in wanted.items():
             shape = tuple(file.get_slice(name).get_shape()) if name in found else None
             if shape != tuple(leaf.shape):

@@ -17,10 +17,11 @@ from goatrl.evaluate import success_rate
 from goatrl.files import write_atomically
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.learn.values import CostQ
-from goatrl.online import Schedule, start
+from goatrl.online import Schedule
 from goatrl.online_runs import OnlinePlan, OnlineRun
+from goatrl.runs import Agents, restore_agents
 from goatrl.tasks import TaskGroup
-from goatrl.types import Settings, TrainState, unknown
+from goatrl.types import Settings, unknown
 
 TEST_EPISODES = 1_000
 TEST_SEED = (2,)  # training draws by (seed, round), judging by (1, round)
@@ -78,11 +79,19 @@ def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
     return OnlinePlan([(algorithm, seed)], group, [group.collection.task], schedule, rounds, JUDGE_EVERY, about)
 
 
+def agents(run: OnlineRun) -> Agents:
+    """The agent of a run of `goat expert train` that was judged best. Its task is a standard one, of no group."""
+    about = run.about()
+    chosen = plan(about["expert"], about["seed"], about["rounds"])
+    state = restore_agents(run.best_path, chosen.members, chosen.group.spec)
+    unfinished = run.unfinished(chosen.rounds, "goat expert train")
+    return Agents(run.folder, f"{about['expert']} expert", chosen.members, state, chosen.group.spec, None, unfinished)
+
+
 def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
     """Write the best policy of a finished run and its card; the card."""
-    like = jax.eval_shape(lambda: start(chosen.members, chosen.group.spec, chosen.schedule).train)
-    agents: TrainState = checkpoint.restore(run.best_path, like)
-    success = success_rate(chosen.members, agents, chosen.group, chosen.tasks, TEST_SEED, TEST_EPISODES)
+    state = restore_agents(run.best_path, chosen.members, chosen.group.spec)
+    success = success_rate(chosen.members, state, chosen.group, chosen.tasks, TEST_SEED, TEST_EPISODES)
     family = chosen.group.family
     best = checkpoint.describe(run.best_path)
     card = {
@@ -94,11 +103,11 @@ def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
         "curve": run.curves()[chosen.members[0][1]],
         "versions": best["versions"],
     }
-    policy = jax.tree.map(lambda leaf: np.asarray(leaf)[0], agents.params["policy"])
+    policy = jax.tree.map(lambda leaf: np.asarray(leaf)[0], state.params["policy"])
     arrays = {f"policy/{number}/{name}": array for number, layer in enumerate(policy) for name, array in layer.items()}
     for name in ("observation", "goal"):
         for kind in ("mean", "std"):
-            arrays[f"{name}/{kind}"] = np.asarray(getattr(agents.normalizer, f"{name}_{kind}"))[0]
+            arrays[f"{name}/{kind}"] = np.asarray(getattr(state.normalizer, f"{name}_{kind}"))[0]
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     write_atomically(folder / f"{family}.safetensors", lambda file: file.write(content))
     write_atomically(folder / f"{family}.json", lambda file: file.write(json.dumps(card, indent=1).encode()))

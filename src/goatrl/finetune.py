@@ -15,8 +15,8 @@ from goatrl.learn.parameters import hyperparameters
 from goatrl.learn.update import Agent, actor_critic
 from goatrl.learn.values import QEnsemble
 from goatrl.online import Schedule
-from goatrl.online_runs import OnlinePlan
-from goatrl.runs import Run, RunConfig, check_seeds
+from goatrl.online_runs import OnlinePlan, OnlineRun
+from goatrl.runs import Agents, Run, RunConfig, check_seeds, composition
 from goatrl.tasks import TaskGroup
 from goatrl.train import Members, init
 from goatrl.types import Algorithm, GoatError, TrainState, unknown
@@ -81,6 +81,21 @@ def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> O
     check_seeds(seeds)
     algorithm = _ddpg(found, critics=1)
     return _plan(found, [(algorithm, seed) for seed in seeds], episodes, None, {"from": "random", "by": "ddpg_her"})
+
+
+def agents(run: OnlineRun) -> Agents:
+    """All agents of a run of `goat finetune` as they were last saved."""
+    about = run.about()
+    origin, group = about["from"], tasks.get(about["group"])
+    if about["by"] == "own":
+        teacher, composed = origin["algorithm"], composition(origin["algorithm"], origin["group"], origin["overrides"])
+    else:
+        teacher, composed = "ddpg_her", composition("ddpg_her", group.name, about["hyperparameters"])
+    members = [(composed, seed) for seed in about["seeds"]]
+    begun_as = "random networks" if origin == "random" else origin["label"]
+    label = f"{begun_as} fine-tuned by {algorithms.get(teacher).label}"
+    unfinished = run.unfinished(about["episodes"] // about["schedule"]["episodes"], "goat finetune")
+    return Agents(run.folder, label, members, run.last_saved(members, group.spec), group.spec, group.name, unfinished)
 
 
 def as_ddpg(run: Run, members: Members, state: TrainState, group: TaskGroup) -> tuple[Members, TrainState]:

@@ -4,6 +4,7 @@ runs/NAME/config.json              what is trained, on which tasks, how
           metrics.csv              round, environment steps, success while exploring and, at first and now and then, without noise
           checkpoint.safetensors   agents, buffers and statistics
           best.safetensors         the agents of the round that was judged best
+          episodes.parquet         one row per evaluated episode
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from goatrl import checkpoint, metrics
 from goatrl.evaluate import success_rate
 from goatrl.online import Round, Schedule, start, train_online
 from goatrl.problems import versions
-from goatrl.runs import Interrupted, claim, stop_request
+from goatrl.runs import Interrupted, RunFolder, stop_request
 from goatrl.tasks import Task, TaskGroup
 from goatrl.train import Diverged, Members
 from goatrl.types import GoatError, TrainState
@@ -54,23 +55,22 @@ class Report:
     losses: Mapping[str, float]
 
 
-class OnlineRun:
-    """A run directory."""
+class OnlineRun(RunFolder):
+    """The folder of an online run."""
+
+    agents_in = "train"  # beside their buffers
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.config_path = folder / "config.json"
-        self.metrics_path = folder / "metrics.csv"
-        self.checkpoint_path = folder / "checkpoint.safetensors"
+        super().__init__(folder)
         self.best_path = folder / "best.safetensors"
-
-    def prepare(self, plan: OnlinePlan) -> None:
-        """Make the folder this plan's, or find that it is already."""
-        claim(self.folder, plan.about)
 
     def rounds(self) -> int:
         """How many rounds are saved."""
         return int(checkpoint.describe(self.checkpoint_path)["round"]) if self.checkpoint_path.exists() else 0
+
+    def unfinished(self, rounds: int, command: str) -> str:
+        """Where the run stopped, and what goes on with it; nothing if it is at its end."""
+        return f"stopped after round {self.rounds()} of {rounds}; `{command}` would go on" if self.rounds() < rounds else ""
 
     def curves(self) -> dict[int, list[tuple[int, float]]]:
         """Seed → environment steps and success without noise, as often as it was judged."""

@@ -14,11 +14,11 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import jax
 import numpy as np
@@ -61,9 +61,19 @@ class RunConfig:
     interval: int
     hyperparameters: Mapping[str, Number]
 
+    @property
+    def about(self) -> Mapping[str, object]:
+        return dataclasses.asdict(self)
+
     def members(self) -> Members:
-        algorithm = override(algorithms.get(self.algorithm).build(settings_of(self.group)), self.overrides)
+        algorithm = composition(self.algorithm, self.group, self.overrides)
         return [(algorithm, seed) for seed in self.seeds]
+
+
+def composition(algorithm: str, group: str | None, overrides: Mapping[str, Number]) -> Algorithm:
+    """An algorithm with the settings of a task group, but for the numbers that are set otherwise."""
+    built: Algorithm = override(algorithms.get(algorithm).build(settings_of(group)), overrides)
+    return built
 
 
 def configure(
@@ -108,29 +118,6 @@ def check_seeds(seeds: Sequence[int]) -> None:
         raise GoatError(f"there must be at least one seed, and all distinct, not {list(seeds)}")
 
 
-def claim(folder: Path, config: Mapping[str, object], ignored: Collection[str] = ()) -> None:
-    """Make a folder the run's that `config` describes, or find that it is already; never another one's."""
-    path = folder / "config.json"
-    wanted = json.loads(json.dumps(config))  # as it will be read back
-    if path.exists():
-        stored = _stored(path)
-        names = [name for name in dict.fromkeys([*wanted, *stored]) if name not in ignored]
-        different = [name for name in names if wanted.get(name) != stored.get(name)]
-        if different:
-            raise GoatError(f"{folder} holds another run (differs in {', '.join(different)}); choose another --out")
-        return
-    text = json.dumps({"config": wanted, "versions": versions()}, indent=2)
-    write_atomically(path, lambda file: file.write(text.encode()))
-
-
-def _stored(path: Path) -> dict[str, Any]:
-    """What `claim` wrote."""
-    try:
-        return dict(json.loads(path.read_text())["config"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise GoatError(f"{path} is damaged ({error})") from error
-
-
 @contextmanager
 def stop_request() -> Iterator[Callable[[], bool]]:
     """Turn the first Ctrl-C (or termination) into a question that the loop can ask; a second one interrupts at once."""
@@ -154,30 +141,58 @@ def stop_request() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def load_policy(folder: Path | str, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A trained agent as a function: act(observation, goal) → action in [-1, 1], for one pair or for a batch of them."""
-    run = Run(Path(folder))
-    return as_policy(*run.agent(seed), run.config().spec)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Agents:
+    """Agents as they were saved, with all that judging and watching them needs, whatever trained them."""
+
+    path: Path  # where they lie
+    label: str  # how they were trained
+    members: Members
+    state: TrainState
+    spec: Spec
+    group: str | None  # on whose tasks they are judged unless others are named
+    unfinished: str = ""  # where their training stopped, if it did so before its end, and what goes on with it
+
+    @property
+    def step(self) -> int:
+        """The update at which they were saved."""
+        return int(np.asarray(self.state.step)[0])
+
+    def agent(self, seed: int) -> tuple[Algorithm, TrainState]:
+        """One of them with its own state."""
+        seeds = [each for _, each in self.members]
+        if seed not in seeds:
+            raise GoatError(f"{self.path} has no seed {seed}; it has {', '.join(map(str, seeds))}")
+        place = seeds.index(seed)
+        return self.members[place][0], jax.tree.map(lambda leaf: leaf[place], self.state)
+
+    def policy(self, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """One of them as a function: act(observation, goal) → action in [-1, 1], for one pair or for a batch of them."""
+        algorithm, state = self.agent(seed)
+        policy = jax.jit(lambda observation, goal: algorithm.act(state, observation, goal))
+
+        def act(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
+            pair = np.asarray(observation, np.float32), np.asarray(goal, np.float32)
+            needed = (self.spec.observation_dim, self.spec.goal_dim)
+            if pair[0].ndim != pair[1].ndim or tuple(array.shape[-1:] for array in pair) != tuple((size,) for size in needed):
+                shapes = " and ".join(str(array.shape) for array in pair)
+                raise GoatError(f"an observation has {needed[0]} and a goal {needed[1]} numbers, not shapes {shapes}")
+            action = np.asarray(policy(*(np.atleast_2d(array) for array in pair)))
+            return action if pair[0].ndim == 2 else action[0]
+
+        return act
 
 
-def as_policy(algorithm: Algorithm, state: TrainState, spec: Spec) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """act(observation, goal) of one agent."""
-    policy = jax.jit(lambda observation, goal: algorithm.act(state, observation, goal))
-
-    def act(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
-        pair = np.asarray(observation, np.float32), np.asarray(goal, np.float32)
-        needed = (spec.observation_dim, spec.goal_dim)
-        if pair[0].ndim != pair[1].ndim or tuple(array.shape[-1:] for array in pair) != tuple((size,) for size in needed):
-            shapes = " and ".join(str(array.shape) for array in pair)
-            raise GoatError(f"an observation has {needed[0]} and a goal {needed[1]} numbers, not shapes {shapes}")
-        action = np.asarray(policy(*(np.atleast_2d(array) for array in pair)))
-        return action if pair[0].ndim == 2 else action[0]
-
-    return act
+class Planned(Protocol):
+    @property
+    def about(self) -> Mapping[str, object]:
+        """All that decides the result of a run, in words and numbers that JSON can hold."""
 
 
-class Run:
-    """A run directory."""
+class RunFolder:
+    """What the folders of all runs have in common, offline and online."""
+
+    agents_in: ClassVar[str] = ""  # the part of the checkpoint that holds the agents, if it is not all of it
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -186,12 +201,67 @@ class Run:
         self.checkpoint_path = folder / "checkpoint.safetensors"
         self.episodes_path = folder / "episodes.parquet"
 
-    def config(self) -> RunConfig:
+    def about(self) -> dict[str, Any]:
+        """Whose folder it is, as `prepare` wrote it."""
         try:
-            stored = _stored(self.config_path)
-            return RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
+            return dict(json.loads(self.config_path.read_text())["config"])
         except OSError:
             raise GoatError(f"{self.folder} is not a run: it has no config.json; make one with `goat train`") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise GoatError(f"{self.config_path} is damaged or not a run's ({error}); name another folder") from error
+
+    def prepare(self, plan: Planned) -> None:
+        """Make the folder this plan's, or find that it is already; never another one's."""
+        wanted = json.loads(json.dumps(plan.about))  # as it will be read back
+        if self.config_path.exists():
+            stored = self.about()
+            names = [name for name in dict.fromkeys([*wanted, *stored]) if name != "data"]  # data may move: its checksum counts
+            different = [name for name in names if wanted.get(name) != stored.get(name)]
+            if different:
+                raise GoatError(f"{self.folder} holds another run (differs in {', '.join(different)}); choose another --out")
+            return
+        text = json.dumps({"config": wanted, "versions": versions()}, indent=2)
+        write_atomically(self.config_path, lambda file: file.write(text.encode()))
+
+    def last_saved(self, members: Members, spec: Spec) -> TrainState:
+        """The state of the run's agents in its checkpoint."""
+        if not self.checkpoint_path.exists():
+            raise GoatError(f"{self.folder} has no checkpoint yet: it stopped before its first save; run its command again")
+        return restore_agents(self.checkpoint_path, members, spec, self.agents_in)
+
+    def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
+        """Record evaluated episodes, of a group's tasks or of an environment.
+
+        What else was judged at the same step stays beside them: environments, and tasks of the same group.
+        """
+        about = {"step": step} if group is None else {"group": group.name, "evaluation": group.evaluation_checksum(), "step": step}
+        if self.episodes_path.exists():
+            earlier = pq.read_table(self.episodes_path)
+            before = json.loads((earlier.schema.metadata or {}).get(b"goatrl", b"{}"))
+            if before.get("step") == step:
+                about = {**before, **about}
+                judged = set(table.column("task").to_pylist())
+                known = zip(earlier.column("task").to_pylist(), earlier.column("split").to_pylist(), strict=True)
+                keep = [task not in judged and (split is None or about == before) for task, split in known]  # tasks have a split
+                table = pa.concat_tables([earlier.filter(pa.array(keep, pa.bool_())).replace_schema_metadata(None), table])
+        described = table.replace_schema_metadata({b"goatrl": json.dumps(about).encode()})
+        write_atomically(self.episodes_path, lambda file: pq.write_table(described, file))
+
+
+def restore_agents(path: Path, members: Members, spec: Spec, part: str = "") -> TrainState:
+    """The state of agents in a checkpoint; the dataset is not needed."""
+    like = jax.eval_shape(lambda: init(members, spec, normalize.identity(spec)))
+    state: TrainState = checkpoint.restore(path, like, part)
+    return state
+
+
+class Run(RunFolder):
+    """The folder of a run of `goat train`."""
+
+    def config(self) -> RunConfig:
+        stored = self.about()
+        try:
+            return RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
         except (KeyError, TypeError) as error:
             raise GoatError(f"{self.config_path} is not of `goat train`, or of another version of goatrl ({error})") from error
 
@@ -206,28 +276,21 @@ class Run:
     def restore(self) -> tuple[Members, TrainState]:
         """The agents as they were last saved; the dataset is not needed."""
         config = self.config()
-        if not self.checkpoint_path.exists():
-            raise GoatError(f"{self.folder} has no checkpoint yet: it stopped before its first save; run `goat train` again")
         members = config.members()
-        like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
-        return members, checkpoint.restore(self.checkpoint_path, like)
+        return members, self.last_saved(members, config.spec)
 
-    def agent(self, seed: int) -> tuple[Algorithm, TrainState]:
-        """One of the run's agents with its own state."""
-        seeds = self.config().seeds
-        if seed not in seeds:
-            raise GoatError(f"{self.folder} has no seed {seed}; it has {', '.join(map(str, seeds))}")
-        members, state = self.restore()
-        place = seeds.index(seed)
-        return members[place][0], jax.tree.map(lambda leaf: leaf[place], state)
+    def agents(self) -> Agents:
+        config, label = self.config(), algorithms.get(self.config().algorithm).label
+        return Agents(self.folder, label, *self.restore(), config.spec, config.group, self.unfinished())
+
+    def unfinished(self) -> str:
+        """Where the run stopped, and what goes on with it; nothing if it is at its end."""
+        step, updates = self.step(), self.config().updates
+        return f"stopped at update {step} of {updates}; `goat train` would go on" if step < updates else ""
 
     def step(self) -> int:
         """The update at which the run was last saved; 0 before that."""
         return int(checkpoint.describe(self.checkpoint_path)["step"]) if self.checkpoint_path.exists() else 0
-
-    def prepare(self, config: RunConfig) -> None:
-        """Make the folder this configuration's, or find that it is already."""
-        claim(self.folder, dataclasses.asdict(config), ignored=["data"])
 
     def train(
         self,
@@ -274,24 +337,6 @@ class Run:
                     raise Interrupted(f"stopped at update {step} of {config.updates}; run the same command again to go on")
         assert state is not None
         return members, state
-
-    def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
-        """Record evaluated episodes, of a group's tasks or of an environment.
-
-        What else was judged at the same step stays beside them: environments, and tasks of the same group.
-        """
-        about = {"step": step} if group is None else {"group": group.name, "evaluation": group.evaluation_checksum(), "step": step}
-        if self.episodes_path.exists():
-            earlier = pq.read_table(self.episodes_path)
-            before = json.loads((earlier.schema.metadata or {}).get(b"goatrl", b"{}"))
-            if before.get("step") == step:
-                about = {**before, **about}
-                judged = set(table.column("task").to_pylist())
-                known = zip(earlier.column("task").to_pylist(), earlier.column("split").to_pylist(), strict=True)
-                keep = [task not in judged and (split is None or about == before) for task, split in known]  # tasks have a split
-                table = pa.concat_tables([earlier.filter(pa.array(keep, pa.bool_())).replace_schema_metadata(None), table])
-        described = table.replace_schema_metadata({b"goatrl": json.dumps(about).encode()})
-        write_atomically(self.episodes_path, lambda file: pq.write_table(described, file))
 
     def _save(self, state: TrainState, step: int) -> None:
         checkpoint.save(self.checkpoint_path, state, {"step": step, "versions": versions()})

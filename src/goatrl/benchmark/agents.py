@@ -10,10 +10,9 @@ import jax
 from goatrl import algorithms, checkpoint
 from goatrl.benchmark.records import CellConfig, Training
 from goatrl.learn import normalize
-from goatrl.learn.parameters import override
-from goatrl.problems import settings_of
+from goatrl.runs import Agents, composition
 from goatrl.train import Members, init
-from goatrl.types import Algorithm, GoatError, TrainState
+from goatrl.types import GoatError, TrainState
 
 
 def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
@@ -31,19 +30,16 @@ def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, Tr
     return _training(file), checkpoint.restore(file, like)
 
 
-def one(file: Path, seed: int) -> tuple[CellConfig, Algorithm, TrainState]:
-    """One agent of a file, with what it was trained for."""
+def read(file: Path) -> Agents:
+    """All agents of a file, with what they were trained for."""
     described = checkpoint.describe(file)
     if "config" not in described:
         raise GoatError(f"{file} holds no agents of a benchmark; those lie in the folder `agents` beside its records")
     config = CellConfig.from_json(described["config"])
-    seeds = _training(file).seeds
-    if seed not in seeds:
-        raise GoatError(f"{file} has no seed {seed}; it has {', '.join(map(str, seeds))}")
-    algorithm = override(algorithms.get(config.algorithm).build(settings_of(config.group)), config.hyperparameters)
-    _, agents = load(file, [(algorithm, each) for each in seeds], config)
-    place = seeds.index(seed)
-    return config, algorithm, jax.tree.map(lambda leaf: leaf[place], agents)
+    algorithm = composition(config.algorithm, config.group, config.hyperparameters)
+    members = [(algorithm, seed) for seed in _training(file).seeds]
+    _, state = load(file, members, config)
+    return Agents(file, algorithms.get(config.algorithm).label, members, state, config.spec, config.group)
 
 
 def _training(file: Path) -> Training:

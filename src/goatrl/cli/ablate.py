@@ -81,7 +81,7 @@ class Ablate:
             except Diverged as error:
                 failures.append(f"{column.label}: {error}")
                 continue
-            rungs.append(summarise(place, column, judge(run, where, episodes=self.episodes)))
+            rungs.append(summarise(place, column, judge(run.agents(), where, episodes=self.episodes)))
         if rungs:
             judged = f"on {where.label}" if isinstance(where, TaskGroup) else f"in {where}"
             source = self.data if self.data is not None else self.group

@@ -199,7 +199,7 @@ class FigureDensity:
     def run(self) -> None:
         run = Run(self.folder)
         problem = run.problem()
-        algorithm, state = run.agent(self.seed)
+        algorithm, state = run.agents().agent(self.seed)
         if problem.spec.goal_dim != 2:
             raise GoatError(f"{self.folder} has goals of {problem.spec.goal_dim} numbers; the map needs two")
         grid = np.arange(-10.0, 11.0)
@@ -224,11 +224,11 @@ class FigureUncertainty:
 
     def run(self) -> None:
         run = Run(self.folder)
-        problem = run.problem()
-        rankings = [rank_by_weight(*run.agent(seed), problem.episodes, problem.spec, seed) for seed in run.config().seeds]
+        problem, trained, seeds = run.problem(), run.agents(), run.config().seeds
+        rankings = [rank_by_weight(*trained.agent(seed), problem.episodes, problem.spec, seed) for seed in seeds]
         figures.save(figures.ranking(rankings), self.out)
         numbers = self.out.with_suffix(".csv")
-        write_atomically(numbers, lambda file: file.write(tables.ranking(rankings, run.config().seeds).encode()))
+        write_atomically(numbers, lambda file: file.write(tables.ranking(rankings, seeds).encode()))
         console.print(f"wrote {self.out} and {numbers}")
 
 

@@ -58,6 +58,7 @@ class Finetune:
             f"success in all {plural(len(plan.tasks), 'task')}: {before} at first, {after} after {steps:,} environment steps"
         )
         console.print(f"wrote {run.metrics_path}")
+        console.print(f"judge it: goat evaluate {self.out}")
 
     def _plan(self) -> OnlinePlan:
         if (self.folder is None) == (self.random is None):
@@ -71,8 +72,6 @@ class Finetune:
             raise GoatError("the seeds are those of the run: --seeds goes with --random only")
         trained = Run(self.folder)
         plan = finetune.plan(trained, self.by, self.group, self.episodes)
-        if trained.step() < trained.config().updates:
-            console.print(
-                f"{self.folder} stopped at update {trained.step()} of {trained.config().updates}; `goat train` would go on"
-            )
+        if trained.unfinished():
+            console.print(f"{self.folder} {trained.unfinished()}")
         return plan

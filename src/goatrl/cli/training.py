@@ -11,13 +11,13 @@ import pyarrow as pa
 from rich.table import Table
 from tyro.conf import Positional, UseAppendAction, arg
 
-from goatrl import algorithms, environments, tasks
+from goatrl import agents, algorithms, environments, tasks
 from goatrl.cli.console import console, losses, out_of_range, pairs, plural, progress_bar
 from goatrl.cli.datasets import ensure
 from goatrl.evaluate import evaluate
 from goatrl.problems import Problem, open_problem
 from goatrl.report import tables
-from goatrl.runs import Run, RunConfig, configure
+from goatrl.runs import Agents, Run, RunConfig, RunFolder, configure
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError, Spec
 
@@ -80,7 +80,7 @@ class Train:
             console.print(f"judge it: goat evaluate {self.out}")
         else:
             console.print(f"judge it in your environment: goat evaluate {self.out} --environment ID", highlight=False)
-            console.print(f"use it: from goatrl.runs import load_policy; act = load_policy('{self.out}')", highlight=False)
+            console.print(f"use it: from goatrl.agents import load_policy; act = load_policy('{self.out}')", highlight=False)
 
 
 def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
@@ -98,7 +98,7 @@ def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: st
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
-    """Judge a trained run on its tasks, or in an environment of yours; every episode becomes a row of RUN/episodes.parquet.
+    """Judge trained or fine-tuned agents on tasks, or in an environment of yours; every episode is a row of RUN/episodes.parquet.
 
     An environment is any of Gymnasium's whose observations are a dictionary of observation, achieved_goal and desired_goal. Its
     episodes are seeded, so that all agents meet the same starts and goals, and as long as those of the data unless it ends them
@@ -110,32 +110,31 @@ class Evaluate:
       goat evaluate runs/goat --tasks R20
       goat evaluate runs/reach --group reach-left-right
       goat evaluate runs/mine --environment my_module:MyWorld-v0
+      goat evaluate runs/push-online
     """
 
     folder: Positional[Path]
-    """The run's folder."""
+    """The folder of a run of `goat train` or `goat finetune`."""
     tasks: tuple[str, ...] = ()
     """Only these tasks."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """The task group to judge on, for a run that was trained on your own data."""
+    """The task group to judge on, if not the run's."""
     environment: Annotated[str | None, arg(metavar="ID")] = None
     """A registered Gymnasium environment instead; MODULE:ID imports a module (of this folder, too) that registers it."""
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment (100, unless said otherwise)."""
 
     def run(self) -> None:
-        run = Run(self.folder)
-        config = run.config()
+        trained = agents.of_run(self.folder)
         if self.environment is not None and (self.group is not None or self.tasks):
             raise GoatError("judge either in an --environment or on the --tasks of a --group, not both")
-        where = self._group(config) if self.environment is None else self.environment
-        check_place(where, config.spec, self.episodes)
-        step = run.step()
-        if step < config.updates:
-            console.print(f"this run stopped at update {step} of {config.updates}; `goat train` would go on")
-        table = judge(run, where, self.tasks, self.episodes)
+        where = self._group(trained) if self.environment is None else self.environment
+        check_place(where, trained.spec, self.episodes)
+        if trained.unfinished:
+            console.print(f"{self.folder} {trained.unfinished}")
+        table = judge(trained, where, self.tasks, self.episodes)
         name = where.label if isinstance(where, TaskGroup) else where
-        shown = Table(title=f"{algorithms.get(config.algorithm).label} on {name}", title_justify="left")
+        shown = Table(title=f"{trained.label} on {name}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
             shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for task in dict.fromkeys(table.column("task").to_pylist()):
@@ -144,14 +143,14 @@ class Evaluate:
             numbers = [tables.number(values.mean(), tables.deviation(values), 2) for values in found]
             shown.add_row(task, rows.column("split")[0].as_py(), *numbers, str(rows.num_rows))
         console.print(shown)
-        console.print(f"wrote {run.episodes_path}")
+        console.print(f"wrote {RunFolder(self.folder).episodes_path}")
 
-    def _group(self, config: RunConfig) -> TaskGroup:
-        name = self.group or config.group
+    def _group(self, trained: Agents) -> TaskGroup:
+        name = self.group or trained.group
         if name is None:
             raise GoatError(f"{self.folder} was trained without a task group; say which with --group, or an --environment")
         group = tasks.get(name)
-        group.check_fits(config.spec, str(self.folder))
+        group.check_fits(trained.spec, str(self.folder))
         return group
 
 
@@ -169,9 +168,9 @@ def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> Non
         console.print(f"note: {note}", highlight=False, markup=False)
 
 
-def judge(run: Run, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None) -> pa.Table:
+def judge(trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None) -> pa.Table:
     """Let all agents of a run act on a group's tasks or in an environment; every episode becomes a row of its records."""
-    members, state = run.restore()
+    members, state = trained.members, trained.state
     with progress_bar() as progress:
         bar = progress.add_task(f"judging {plural(len(members), 'seed')}", total=None, losses="")
 
@@ -184,8 +183,8 @@ def judge(run: Run, where: TaskGroup | str, only: Sequence[str] = (), episodes: 
             progress.update(bar, visible=where.family != "point")  # which takes no time to show
         else:
             count = environments.EPISODES if episodes is None else episodes
-            table = environments.evaluate(members, state, run.config().spec, where, count, show)
-    run.write_episodes(table, where if isinstance(where, TaskGroup) else None, run.step())
+            table = environments.evaluate(members, state, trained.spec, where, count, show)
+    RunFolder(trained.path).write_episodes(table, where if isinstance(where, TaskGroup) else None, trained.step)
     return table
 
 

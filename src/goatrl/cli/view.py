@@ -8,11 +8,9 @@ from typing import Annotated
 import numpy as np
 from tyro.conf import Positional, arg
 
-from goatrl import algorithms, tasks
-from goatrl.benchmark import agents
+from goatrl import agents, tasks
 from goatrl.cli.console import console, progress_bar
 from goatrl.data import experts
-from goatrl.runs import Run, as_policy, load_policy
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
@@ -38,7 +36,7 @@ class View:
     """The clip (.mp4, .gif); several are written from one recording."""
     # `run` is also what every command does, hence the other name here.
     folder: Annotated[Path | None, arg(name="run", metavar="FOLDER")] = None
-    """The run whose agent acts, or a file of agents that `goat bench` kept; actions are random without one."""
+    """A run of `goat train` or `goat finetune` whose agent acts, or a file of `goat bench`; actions are random without one."""
     expert: bool = False
     """Let the expert act that collects the robot's data."""
     seed: int = 0
@@ -81,10 +79,6 @@ class View:
         if self.folder is None:
             generator = np.random.default_rng(self.seed)
             return "random actions", lambda observations, goals: generator.uniform(-1, 1, (len(goals), group.spec.action_dim))
-        if self.folder.is_file():
-            cell, algorithm, state = agents.one(self.folder, self.seed)
-            group.check_fits(cell.spec, str(self.folder))
-            return algorithms.get(cell.algorithm).label, as_policy(algorithm, state, cell.spec)
-        config = Run(self.folder).config()
-        group.check_fits(config.spec, str(self.folder))
-        return algorithms.get(config.algorithm).label, load_policy(self.folder, self.seed)
+        trained = agents.load(self.folder)
+        group.check_fits(trained.spec, str(self.folder))
+        return trained.label, trained.policy(self.seed)
