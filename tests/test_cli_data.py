@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from safetensors import numpy as safetensors
 
+import goatrl
 from goatrl import cli, files, tasks
 from goatrl.cli import datasets as making_commands
-from goatrl.data import collect, making
+from goatrl.data import collect, load, making
 from goatrl.tasks import registry
 
 NAME = "hand-near-far"
@@ -46,14 +50,55 @@ def test_a_dataset_is_made_once_and_found_again(capsys: pytest.CaptureFixture[st
 
 def test_another_seed_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("data", "make", NAME, "--seed", 3) == 2
-    assert "name a file" in capsys.readouterr().err
+    assert "others only with --out" in capsys.readouterr().err
     assert goat("data", "make", NAME, "--seed", 3, "--out", "three.npz") == 0
     assert goat("data", "info", "three.npz", "--group", NAME) == 0
+
+
+def test_an_expert_of_ones_own_collects_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shipped = Path(goatrl.__file__).parent / "experts"
+    for suffix in (".json", ".safetensors"):
+        shutil.copy(shipped / f"hand{suffix}", tmp_path)
+    for out, more in (("shipped.npz", []), ("same.npz", ["--expert", tmp_path])):
+        assert goat("data", "make", NAME, "--out", out, *more) == 0
+    assert "6 of 6 kept" in capsys.readouterr().out
+    assert load("same.npz").checksum() == load("shipped.npz").checksum() == making.make(tasks.get(NAME)).checksum()
+    arrays = safetensors.load((tmp_path / "hand.safetensors").read_bytes())
+    (tmp_path / "hand.safetensors").write_bytes(safetensors.save({name: 0.5 * array for name, array in arrays.items()}))
+    assert goat("data", "make", NAME, "--expert", tmp_path, "--out", "other.npz") == 0
+    assert load("other.npz").checksum() != load("same.npz").checksum()
+    assert sorted(path.name for path in Path().glob("*.npz")) == ["other.npz", "same.npz", "shipped.npz"], "no beginnings are left"
+
+
+def test_a_file_that_was_interrupted_is_taken_up(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    group = tasks.get(NAME)
+    more = dataclasses.replace(group, collection=dataclasses.replace(group.collection, episodes=20))
+    monkeypatch.setitem(registry._GROUPS, NAME, more)
+    monkeypatch.setattr(making.make, "__kwdefaults__", {**making.make.__kwdefaults__, "save_seconds": 0.0})
+    waves, begun = collect.waves, []
+
+    def interrupted(*arguments: object, first: int = 0, **options: object) -> Iterator[collect.Wave]:
+        begun.append(first)
+        for wave in waves(*arguments, first=first, **options):  # type: ignore[arg-type]
+            yield wave
+            if len(begun) == 1:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(collect, "waves", interrupted)
+    assert goat("data", "make", NAME, "--out", "x.npz") == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert goat("data", "make", NAME, "--out", "x.npz") == 0
+    assert begun == [0, 1]
+    assert load("x.npz").checksum() == making.make(more).checksum()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["make", NAME, "--expert", "."], "others only with --out"),
+        (["make", NAME, "--expert", ".", "--out", "x.npz"], "`goat expert train hand` writes both at its end"),
+        (["make", NAME, "--out", "x.txt"], "datasets are written as .npz, not x.txt"),
+        (["make", "pointreach-expert-10", "--expert", ".", "--out", "x.npz"], "not collected by an expert"),
         (["make"], "name task groups, or say --all"),
         (["make", NAME, "push-left-right", "--out", "x.npz"], "--out takes one dataset"),
         (["make", "pointreach-expert-10"], "made whenever it is needed"),

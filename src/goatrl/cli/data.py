@@ -12,8 +12,8 @@ from tyro.conf import Positional, arg
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import command, console, out_of_range
-from goatrl.cli.datasets import ensure, make_with_progress
-from goatrl.data import making, minari
+from goatrl.cli.datasets import collecting, ensure, make_with_progress
+from goatrl.data import experts, making, minari
 from goatrl.problems import open_problem
 from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
@@ -28,6 +28,7 @@ class DataMake:
       goat data make push-left-right
       goat data make --all
       goat data make pointreach-non-expert-10 --out my.npz
+      goat data make push-left-right --expert runs/push-expert --out my.npz
     """
 
     groups: Positional[tuple[str, ...]] = ()
@@ -38,6 +39,8 @@ class DataMake:
     """Write one dataset into this file (.npz) instead of the cache."""
     seed: int = 0
     """Another seed draws another dataset of the same kind; only with --out."""
+    expert: Annotated[Path | None, arg(metavar="FOLDER")] = None
+    """A folder of `goat expert train` whose expert collects instead of the one that ships with goatrl; only with --out."""
     threads: Annotated[int | None, arg(metavar="N")] = None
     """How many simulate, if not as many as there are cores; the dataset is the same."""
 
@@ -49,10 +52,10 @@ class DataMake:
         if self.out is not None:
             if len(chosen) > 1:
                 raise GoatError("--out takes one dataset")
-            write_dataset(datasets.make(chosen[0], self.seed, threads=self.threads), self.out)
+            self._into_file(chosen[0], self.out)
             return
-        if self.seed:
-            raise GoatError("the cache holds the datasets of seed 0; name a file for another one with --out")
+        if self.seed or self.expert is not None:
+            raise GoatError("the cache holds what goatrl's experts collect with seed 0; others only with --out FILE")
         for group in chosen:
             if group.collection is None:
                 raise GoatError(f"{group.name} is made whenever it is needed; name a file for it with --out")
@@ -60,6 +63,20 @@ class DataMake:
                 console.print(f"already made: {making.cached(group)}")
             else:
                 make_with_progress(group, self.threads)
+
+    def _into_file(self, group: TaskGroup, out: Path) -> None:
+        if group.collection is None:
+            if self.expert is not None:
+                raise GoatError(f"{group.name} is not collected by an expert; leave --expert out")
+            write_dataset(datasets.make(group, self.seed), out)
+            return
+        datasets.check_name(out)  # it will take minutes
+        expert = None if self.expert is None else experts.of_run(self.expert, group.family)
+        partial = out.with_suffix(".partial.npz")
+        with collecting(group) as show:
+            episodes = making.make(group, self.seed, expert=expert, partial=partial, threads=self.threads, on_progress=show)
+        write_dataset(episodes, out)
+        partial.unlink(missing_ok=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from goatrl import tasks
 from goatrl.cli.console import console, progress_bar
-from goatrl.data import MissingDataset, making
+from goatrl.data import MissingDataset, collect, making
 from goatrl.runs import Interrupted
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
 
-def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
+@contextmanager
+def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
+    """A bar for a dataset that is being collected, and a kind word on Ctrl-C."""
     with progress_bar() as progress:
         assert group.collection is not None
         bar = progress.add_task(group.name, total=group.collection.episodes, losses="starting")
@@ -23,9 +26,14 @@ def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
             progress.update(bar, completed=kept, losses=f"{kept:,} of {count:,} kept{share}")
 
         try:
-            path = making.make_cached(group, threads=threads, on_progress=show)
+            yield show
         except KeyboardInterrupt:
             raise Interrupted(f"stopped; the same command goes on with {group.name} where it was last saved") from None
+
+
+def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
+    with collecting(group) as show:
+        path = making.make_cached(group, threads=threads, on_progress=show)
     console.print(f"wrote {path}, SHA-256 {making.of_group(group).checksum()[:12]}…")
 
 

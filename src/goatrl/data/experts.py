@@ -10,10 +10,12 @@ import hashlib
 import json
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load
+from safetensors import numpy as safetensors
 
 from goatrl.types import GoatError, unknown
 
@@ -56,16 +58,31 @@ def get(family: str) -> Expert:
     """The expert of a robot."""
     if family not in FAMILIES:
         raise unknown("expert", family, FAMILIES)
-    folder = resources.files("goatrl") / "experts"
     try:
-        weights, card = (folder / f"{family}.safetensors").read_bytes(), json.loads((folder / f"{family}.json").read_text())
+        return load(resources.files("goatrl") / "experts", family)
     except OSError:
         raise GoatError(f"the expert of {family} is missing from this installation; install goatrl again") from None
+
+
+def of_run(folder: Path, family: str) -> Expert:
+    """The expert that `goat expert train` wrote at its end."""
+    try:
+        return load(folder, family)
+    except OSError:
+        raise GoatError(
+            f"{folder} has no {family}.safetensors with its {family}.json; `goat expert train {family}` writes both at its end"
+        ) from None
+    except Exception as error:
+        raise GoatError(f"the expert in {folder} is damaged ({type(error).__name__}: {error}); train it again") from error
+
+
+def load(folder: Traversable, family: str) -> Expert:
+    weights, card = (folder / f"{family}.safetensors").read_bytes(), json.loads((folder / f"{family}.json").read_text())
     return from_bytes(family, weights, card)
 
 
 def from_bytes(family: str, weights: bytes, card: dict[str, Any]) -> Expert:
-    arrays = {name: array.astype(np.float64) for name, array in load(weights).items()}
+    arrays = {name: array.astype(np.float64) for name, array in safetensors.load(weights).items()}
     depth = sum(name.endswith("/w") for name in arrays)
     layers = tuple((arrays[f"policy/{layer}/w"], arrays[f"policy/{layer}/b"]) for layer in range(depth))
     observation, goal = ((arrays[f"{name}/mean"], arrays[f"{name}/std"]) for name in ("observation", "goal"))

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from goatrl.data import collect, experts, point, storage
+from goatrl.data.experts import Expert
 from goatrl.files import cache_folder, write_atomically
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError
@@ -47,7 +48,7 @@ def of_group(group: TaskGroup) -> Episodes:
         raise GoatError(f"{path} is damaged; {again}") from None
     if episodes.checksum() != checksum:
         raise GoatError(f"{path} is not what was written (its checksum differs); {again}")
-    if recipe != _recipe(group, seed=0):
+    if recipe != _recipe(group, 0, experts.get(group.family)):
         raise GoatError(f"{path} was made by another version of goatrl; {again}")
     return episodes
 
@@ -61,7 +62,7 @@ def make_cached(group: TaskGroup, *, threads: int | None = None, on_progress: co
     path = cached(group)
     partial = path.with_suffix(".partial.npz")
     episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
-    about = f"{episodes.checksum()} {_recipe(group, seed=0)}"
+    about = f"{episodes.checksum()} {_recipe(group, 0, experts.get(group.family))}"
     write_atomically(path.with_suffix(".about"), lambda file: file.write(about.encode()))
     storage.save(episodes, path)
     partial.unlink(missing_ok=True)
@@ -79,17 +80,21 @@ def make(
     group: TaskGroup,
     seed: int = 0,
     *,
+    expert: Expert | None = None,
     partial: Path | None = None,
     threads: int | None = None,
     on_progress: collect.Progress | None = None,
     save_seconds: float = SAVE_SECONDS,
 ) -> Episodes:
-    """Collect a dataset, the same for the same seed. What is done is saved in `partial` now and then, and taken up from there."""
+    """Collect a dataset, the same for the same seed, by the expert that ships with goatrl or another one.
+
+    What is done is saved in `partial` now and then, and taken up from there.
+    """
     collection = group.collection
     if collection is None:
         return point.make(group.name, seed)
-    expert = experts.get(group.family)
-    done = _Partial.load(partial, _recipe(group, seed))
+    expert = expert or experts.get(group.family)
+    done = _Partial.load(partial, _recipe(group, seed, expert))
     saved_at = time.monotonic()
     report = on_progress or (lambda kept, count, simulated: None)
     report(done.kept, collection.episodes, done.simulated)
@@ -104,12 +109,12 @@ def make(
     return collect.join(done.parts, collection.episodes)
 
 
-def _recipe(group: TaskGroup, seed: int) -> str:
+def _recipe(group: TaskGroup, seed: int, expert: Expert) -> str:
     """SHA-256 over all that decides a dataset."""
     assert group.collection is not None
     drawn = [part.tobytes() for part in group.collection.task.draw([seed, 0], 8)]
     text = f"{group.name} {group.iid} {group.physics} {group.collection.noise} {group.collection.random} {seed} {collect.WAVE}"
-    return hashlib.sha256(text.encode() + b"".join(drawn) + experts.get(group.family).checksum().encode()).hexdigest()
+    return hashlib.sha256(text.encode() + b"".join(drawn) + expert.checksum().encode()).hexdigest()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,10 +15,14 @@ from goatrl.types import Episodes, GoatError, make_episodes
 def save(episodes: Episodes, path: Path | str) -> None:
     """Write a dataset as npz."""
     path = Path(path)
-    if path.suffix != ".npz":
-        raise GoatError(f"datasets are written as .npz, not {path.name}")
+    check_name(path)
     arrays = {field.name: np.asarray(getattr(episodes, field.name)) for field in dataclasses.fields(episodes)}
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
+
+
+def check_name(path: Path) -> None:
+    if path.suffix != ".npz":
+        raise GoatError(f"datasets are written as .npz, not {path.name}")
 
 
 def load(source: Path | str) -> Episodes:
