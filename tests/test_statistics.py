@@ -258,7 +258,8 @@ def test_a_summary_of_groups() -> None:
 
 
 def test_only_the_splits_that_exist() -> None:
-    found = statistics.summary(POINTREACH, CELLS, "success")
+    goat, her = ([cell for cell in CELLS if cell.label == label] for label in ("GOAT", "HER"))
+    found = [*statistics.summary(POINTREACH, goat, "success"), *statistics.summary(POINTREACH, her, "success")]
     assert [(each.label, each.split, each.tasks) for each in found] == [
         ("GOAT", "ood", 2),
         ("GOAT", "all", 4),
@@ -288,7 +289,7 @@ def test_what_the_paper_does_not_have() -> None:
 
 def test_columns_stand_in_the_suites_order_and_the_users_own_last() -> None:
     one = {"R10": [[1]], "R20": [[1]]}
-    cells = [make_cell(EXPERT, one, label) for label in ("Mine", "HER", "Another")] + [make_cell(NON_EXPERT, one, "GOAT")]
+    cells = [make_cell(EXPERT, one, label) for label in ("Mine", "HER", "Another", "GOAT")]
     found = statistics.summary(POINTREACH, cells, "success")
     assert list(dict.fromkeys(each.label for each in found)) == ["GOAT", "HER", "Mine", "Another"]
 
@@ -301,7 +302,20 @@ def test_only_groups_that_all_columns_have_are_compared() -> None:
         rows = [point | {"task": task.name, "split": task.split, "success": True} for task in tasks.get(group).tasks]
         return made_by_hand(group, rows, (0,), label)
 
+    def over(cells: list[Cell]) -> list[tuple[str, str, int]]:
+        return [(each.label, each.split, each.tasks) for each in statistics.summary(ROBOTS, cells, "success")]
+
     first = [cell("reach-left-right", "GOAT"), cell("reach-left-right", "GOAT(tau)")]
-    second = cell("push-near-far", "GOAT(tau)")
-    assert statistics.shared([*first, second]) == first
-    assert statistics.shared([first[0], second]) == [first[0], second]  # nothing in common: all, with their numbers of tasks
+    second, mine = cell("push-near-far", "GOAT(tau)"), cell("reach-near-far", "Mine")
+    both = [(label, split, tasks) for label in ("GOAT(tau)", "GOAT") for split, tasks in (("iid", 1), ("ood", 1), ("all", 2))]
+    assert over([*first, second]) == both
+    assert over([*first, second, mine]) == both, "a user's own column on another group changes nothing"
+    assert over([first[0], second]) == [], "two columns without a common group"
+    assert over([mine]) == [("Mine", split, tasks) for split, tasks in (("iid", 1), ("ood", 1), ("all", 2))]
+    groups = statistics.group_summary(ROBOTS, [*first, second, mine], "success")
+    assert [(each.label, each.group) for each in groups] == [
+        ("GOAT(tau)", "Reach Left-Right"),
+        ("GOAT(tau)", "Push Near-Far"),
+        ("GOAT", "Reach Left-Right"),
+        ("Mine", "Reach Near-Far"),
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,12 +49,12 @@ class Scores:
     label: str
     blocks: tuple[Block, ...]
 
-    def only(self, *, split: str | None = None, group: str | None = None) -> Scores:
-        """The tasks of one split, of one group, or both."""
+    def only(self, *, split: str | None = None, groups: Collection[str] | None = None) -> Scores:
+        """The tasks of one split, of some groups, or both."""
         found = []
         for block in self.blocks:
             kept = {name: v for name, v in block.episodes.items() if split in (None, tasks.get(block.group).task(name).split)}
-            if kept and group in (None, block.group):
+            if kept and (groups is None or block.group in groups):
                 found.append(dataclasses.replace(block, episodes=kept))
         return Scores(self.label, tuple(found))
 
@@ -183,19 +183,22 @@ class Average:
     group: str = ""  # the paper's name of the one group that it is over
 
 
-def shared(cells: Sequence[Cell]) -> list[Cell]:
-    """The cells of the groups that are recorded for every column; all, if there is no such group.
-
-    Averages over different tasks must not be compared.
-    """
-    labels = {cell.label for cell in cells}
-    found = {cell.config.group: {other.label for other in cells if other.config.group == cell.config.group} for cell in cells}
-    return [cell for cell in cells if found[cell.config.group] == labels] or list(cells)
+def shared_groups(suite: Suite, cells: Sequence[Cell]) -> set[str]:
+    """The groups that are recorded for every column of the suite that has a record: averages over other tasks do not compare."""
+    groups: dict[str, set[str]] = {}
+    for cell in cells:
+        groups.setdefault(cell.label, set()).add(cell.config.group)
+    of_suite = [groups[column.label] for column in suite.columns if column.label in groups]
+    return set.intersection(*(of_suite or groups.values())) if groups else set()
 
 
 def averages(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
-    """Of every column first the groups, then the splits; all from the same resamples."""
-    return [each for label in _labels(suite, cells) for each in _of_column(suite, scores(cells, label, metric), metric)]
+    """Of every column first its groups, then the splits; all from the same resamples.
+
+    Those of splits are over the same groups for all; a user's own column that is not recorded for each of them has none.
+    """
+    shared, of_columns = shared_groups(suite, cells), (scores(cells, label, metric) for label in _labels(suite, cells))
+    return [each for column in of_columns for each in _of_column(suite, column, shared, metric)]
 
 
 def summary(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
@@ -214,17 +217,20 @@ def _labels(suite: Suite, cells: Sequence[Cell]) -> list[str]:
     return sorted(recorded, key=lambda label: [*(column.label for column in suite.columns), *recorded].index(label))
 
 
-def _of_column(suite: Suite, scores: Scores, metric: str) -> Iterator[Average]:
+def _of_column(suite: Suite, scores: Scores, shared: set[str], metric: str) -> Iterator[Average]:
     drawn = resampled(scores, RESAMPLES, 0)
     for group in (block.group for block in scores.blocks):
         mine = tasks.get(group)
-        yield _summarise(suite, scores.only(group=group), drawn.only(group=group), metric, "all", len(mine.tasks), mine.label)
+        one, resamples = (each.only(groups=[group]) for each in (scores, drawn))
+        yield _summarise(suite, one, resamples, metric, "all", len(mine.tasks), mine.label)
+    if not shared <= {block.group for block in scores.blocks}:
+        return
     for name in ("iid", "ood", "all"):
         split = None if name == "all" else name
-        part = scores.only(split=split)
+        part, resamples = (each.only(split=split, groups=shared) for each in (scores, drawn))
         if part.blocks:
             of = sum(split in (None, task.split) for group in suite.groups for task in tasks.get(group).tasks)
-            yield _summarise(suite, part, drawn.only(split=split), metric, name, of)
+            yield _summarise(suite, part, resamples, metric, name, of)
 
 
 def _summarise(suite: Suite, scores: Scores, drawn: Scores, metric: str, split: str, of: int, group: str = "") -> Average:

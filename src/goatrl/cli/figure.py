@@ -107,7 +107,7 @@ class FigureAggregate:
         cells = recorded_cells(suite, self.folder)
         steps = max(cell.config.spec.horizon for cell in cells)
         full = float(steps) if self.metric == "return" else suite.scale(self.metric)
-        figures.save(figures.aggregate(statistics.summary(suite, statistics.shared(cells), self.metric), full), self.out)
+        figures.save(figures.aggregate(statistics.summary(suite, cells, self.metric), full), self.out)
         console.print(f"wrote {self.out}")
 
 

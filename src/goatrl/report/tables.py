@@ -78,13 +78,9 @@ def agreement(table: Sequence[Entry]) -> Agreement | None:
 
 
 def order_agreement(averages: Sequence[Average], split: str) -> tuple[int, float] | None:
-    """How many algorithms the paper has as well, and the rank correlation of their averages; None for fewer than three.
-
-    Only algorithms averaged over as many tasks as the most complete one take part: other tasks would be another order.
-    """
-    beside = [each for each in averages if each.split == split and not each.group and each.paper is not None]
-    most = max((each.tasks for each in beside), default=0)
-    pairs = [(each.mean, each.paper) for each in beside if each.tasks == most and each.paper is not None]
+    """How many algorithms the paper has as well, and the rank correlation of their averages; None for fewer than three."""
+    beside = [each for each in averages if each.split == split and not each.group]
+    pairs = [(each.mean, each.paper) for each in beside if each.paper is not None]
     if len(pairs) < 3:
         return None
     return len(pairs), rank_correlation(*map(list, zip(*pairs, strict=True)))
@@ -169,7 +165,7 @@ def _over(average: Average) -> str:
 
 
 def _rows_of_averages(averages: Sequence[Average]) -> dict[str, dict[str, Average]]:
-    """What it is over → column → average. Averages over different numbers of tasks never stand in one row."""
+    """What it is over → column → average."""
     rows: dict[str, dict[str, Average]] = {}
     for average in sorted(averages, key=lambda each: (not each.group, list(SPLITS).index(each.split))):
         rows.setdefault(_over(average), {})[average.label] = average

