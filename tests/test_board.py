@@ -48,6 +48,10 @@ def test_the_whole_suite_fits_a_terminal() -> None:
     assert sum(line.count("·") for line in lines) == 99
 
 
+def test_a_label_is_no_markup() -> None:
+    assert "BC [/v2]" in screen(Board([planned("push-left-right", "BC [/v2]")], percent=True))
+
+
 def test_a_cell_is_trained_judged_and_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = planned("push-left-right", "GOAT")
     board = Board([cell], percent=True)
@@ -61,7 +65,7 @@ def test_a_cell_is_trained_judged_and_ready(monkeypatch: pytest.MonkeyPatch) -> 
     board.show(Progress([cell], "judging", 1, 4))
     assert "25 %" in screen(board)
     shown: list[str] = []
-    monkeypatch.setattr(module.console, "print", lambda text: shown.append(text))
+    monkeypatch.setattr(module.console, "print", lambda text, markup: shown.append(text))
     board.show(Progress([cell], "judging", 1, 1, recorded=Judged()))  # type: ignore[arg-type]
     assert "96 50" in screen(board)
     assert shown[0].endswith("push-left-right, GOAT: 96 50"), "a log has a line for it"

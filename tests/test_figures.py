@@ -278,6 +278,14 @@ def test_a_map_is_a_mean_over_seeds() -> None:
     np.testing.assert_allclose(far.start, [5.0, 5.0], atol=1e-4)
 
 
+def test_a_start_beyond_the_map_is_not_drawn() -> None:
+    slide = maps.coverage(map_cell("slide-near-far", lambda goal: np.ones(())))
+    assert slide is not None
+    assert slide.start is None, "the puck starts before the first row of goals"
+    (axis,) = figures.coverage({"Slide": {"GOAT": slide}}, ["GOAT"]).axes
+    assert [type(each) for each in axis.collections] == [LineCollection]
+
+
 def test_older_records_and_points_have_no_map() -> None:
     assert maps.coverage(make_cell(3)) is None
 

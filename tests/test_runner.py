@@ -13,6 +13,7 @@ from conftest import made_by_hand
 from goatrl import tasks
 from goatrl.benchmark import agents, estimate, paper, records, runner, statistics, suites
 from goatrl.benchmark.runner import Progress
+from goatrl.benchmark.suites import Column
 from goatrl.learn.parameters import hyperparameters
 from goatrl.types import GoatError
 
@@ -53,6 +54,35 @@ def test_the_same_numbers_as_without_a_break(tmp_path: Path, monkeypatch: pytest
     (again,), (whole,) = (records.read_all(tmp_path / name) for name in ("one", "other"))
     assert again.episodes.equals(whole.episodes)
     assert again.trainings[0].curves == whole.trainings[0].curves
+
+
+def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
+    rates = {"tame": 5e-4, "wild": 1e30, "brisk": 1e-3}
+    columns = tuple(Column(label, "cql_her", {"learning_rate": rate}) for label, rate in rates.items())
+    suite = dataclasses.replace(SUITE, columns=columns)
+    cells = runner.plan(suite, tmp_path, seeds=1, groups=[GROUP], updates=8)
+    assert [len(batch) for batch in runner.batches(cells)] == [3], "they would train together"
+    (failure,) = runner.run(suite, cells, tmp_path, lambda progress: None)
+    assert failure.startswith("wild on Expert 10: ")
+    assert {cell.label for cell in records.read_all(tmp_path)} == {"tame", "brisk"}
+
+
+def test_agents_of_many_seeds_have_short_names(tmp_path: Path) -> None:
+    (planned,) = plan(tmp_path, "bc")
+    names = [
+        agents.path(tmp_path, planned.config, seeds).stem.split("--")[-1] for seeds in (tuple(range(1000)), (3, 7, 8, 9), (2,))
+    ]
+    assert names == ["seeds-0-999", "seeds-3+7-9", "seeds-2"]
+
+
+def test_a_label_stands_for_one_column(tmp_path: Path) -> None:
+    file = tmp_path / "my_goat.py"
+    file.write_text(
+        "from goatrl.algorithms import register\nfrom goatrl.learn.update import weighted_regression\n"
+        '@register("GOAT")\ndef my_goat(settings):\n    """Mine."""\n    return weighted_regression(settings)\n'
+    )
+    with pytest.raises(GoatError, match=r"my_goat.py is registered as GOAT.*another label"):
+        runner.choose_columns(SUITE.columns, ["bc", str(file)])
 
 
 def test_judging_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:

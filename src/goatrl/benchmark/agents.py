@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from pathlib import Path
 
 import jax
@@ -16,7 +17,9 @@ from goatrl.types import GoatError, TrainState
 
 
 def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
-    return folder / "agents" / f"{config.path(folder).stem}--seeds-{'-'.join(map(str, seeds))}.safetensors"
+    runs = [[number for _, number in run] for _, run in itertools.groupby(enumerate(seeds), lambda pair: pair[1] - pair[0])]
+    text = "+".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)  # a file's name holds 255 letters
+    return folder / "agents" / f"{config.path(folder).stem}--seeds-{text}.safetensors"
 
 
 def save(folder: Path, config: CellConfig, training: Training, agents: TrainState) -> None:

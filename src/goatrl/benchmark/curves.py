@@ -121,8 +121,9 @@ def bounds(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def final(success: np.ndarray) -> np.ndarray:
-    """The mean of the last judgements: (…, judgements) → (…)."""
-    return np.asarray(success[..., -LAST:].mean(axis=-1))
+    """The mean of the last judgements, never of the one before the first episode: (…, judgements) → (…)."""
+    first = max(success.shape[-1] - LAST, min(1, success.shape[-1] - 1))
+    return np.asarray(success[..., first:].mean(axis=-1))
 
 
 def first_reached(steps: np.ndarray, success: np.ndarray, level: np.ndarray | float) -> np.ndarray:

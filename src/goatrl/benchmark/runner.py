@@ -9,6 +9,7 @@ import dataclasses
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -67,7 +68,14 @@ def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Colu
     """A suite's columns of these algorithms (all, if none is named), and a new column for each that it does not have."""
     mine = {column.algorithm for column in columns}
     chosen = [column for column in columns if not names or column.algorithm in names]
-    return chosen + [Column(algorithms.get(name).label, name) for name in names if name not in mine]
+    taken = {column.label for column in columns}
+    for name in dict.fromkeys(name for name in names if name not in mine):
+        label = algorithms.get(name).label
+        if label in taken:
+            raise GoatError(f"{name} is registered as {label}, a column that is there already; give it another label")
+        taken.add(label)
+        chosen.append(Column(label, name))
+    return chosen
 
 
 def plan(
@@ -138,11 +146,16 @@ def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnP
     with ThreadPoolExecutor(max_workers=1, initializer=step_aside) as judge:
         judging: Future[None] | None = None
         try:
-            for together in batches(planned):
+            waiting = deque(batches(planned))
+            while waiting:
+                together = waiting.popleft()
                 try:
                     trained = _trained(together, folder, report)
                 except Diverged as error:
-                    failures.append(f"{title(together)}: {error}")
+                    if len(together) > 1:  # once more, each for itself: the others are not lost with the one
+                        waiting.extendleft([cell] for cell in reversed(together))
+                    else:
+                        failures.append(f"{title(together)}: {error}")
                     continue
                 if judging is not None:
                     judging.result()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from rich.console import Group as Stacked
 from rich.live import Live
+from rich.markup import escape
 from rich.progress import Progress as Bars
 from rich.progress import TaskID
 from rich.table import Table
@@ -45,7 +46,8 @@ class Board:
                     self.texts[place] = self._numbers(progress.recorded)
                     if not console.is_terminal:
                         minutes = (time.monotonic() - self.started) / 60
-                        console.print(f"{minutes:6.1f} min  {cell.group.name}, {cell.label}: {self.texts[place].plain}")
+                        text = f"{minutes:6.1f} min  {cell.group.name}, {cell.label}: {self.texts[place].plain}"
+                        console.print(text, markup=False)
                 else:
                     share = 100 * progress.done // max(progress.total, 1)
                     self.texts[place] = Text(f"{share} %", "yellow" if progress.what == "training" else "cyan")
@@ -75,7 +77,7 @@ class Board:
         for name in self.groups:
             table.add_column(tasks.get(name).label.replace(" ", "\n").replace("-", "-\n"), justify="right", no_wrap=True)
         for label in self.labels:
-            table.add_row(label, *(self.texts.get((name, label), Text("")) for name in self.groups))
+            table.add_row(escape(label), *(self.texts.get((name, label), Text("")) for name in self.groups))
         return Stacked(table, self.bars)
 
 

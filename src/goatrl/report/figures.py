@@ -114,6 +114,7 @@ def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
             if theirs:
                 axis.scatter(*zip(*theirs, strict=True), marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4)
         axis.set_xticks(range(len(datasets)), datasets)
+        axis.set_xlim(-0.5, len(datasets) - 0.5)
         axis.set_ylim(0, 1.08 * full)
         axis.set_ylabel(f"success on {task}")
         axis.spines[["top", "right"]].set_visible(False)
@@ -276,7 +277,8 @@ def _coverage_panel(axis: Axes, label: str, drawn: Coverage) -> None:
     shades = LinearSegmentedColormap.from_list("coverage", ["white", MAP_COLOR])
     axis.imshow(drawn.success, cmap=shades, vmin=0.0, vmax=1.0, extent=(0, columns, rows, 0))
     axis.add_collection(LineCollection(drawn.border(), colors=BORDER_COLOR, linestyles=(0, (0.6, 1.4)), linewidths=1.6))
-    axis.scatter(*drawn.start, s=11, color="#ffd43b", edgecolors="black", linewidths=0.5, zorder=3, clip_on=False)
+    if drawn.start is not None:
+        axis.scatter(*drawn.start, s=11, color="#ffd43b", edgecolors="black", linewidths=0.5, zorder=3, clip_on=False)
     axis.set_xlim(0, columns)
     axis.set_ylim(rows, 0)
     shares = [

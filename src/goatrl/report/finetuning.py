@@ -51,9 +51,10 @@ def _where_random_ends(rows: Sequence[Standing]) -> str:
 
 def _texts(each: Standing) -> list[str]:
     there = sum(steps != curves.NEVER for steps in each.each)
+    sure = f" [{100 * each.final.low:.1f}–{100 * each.final.high:.1f}]" if len(each.seeds) > 1 else ""  # one seed has no spread
     return [
         f"{100 * each.start.value:.1f}",
-        f"{100 * each.final.value:.1f} [{100 * each.final.low:.1f}–{100 * each.final.high:.1f}]",
+        f"{100 * each.final.value:.1f}{sure}",
         "–" if each.steps is None else curves.span(each.steps),
         "–" if each.steps is None else f"{there} of {len(each.seeds)}",
     ]

@@ -12,6 +12,7 @@ from goatrl.tasks import fetch
 
 PLACES = {"reach": fetch.REACH, "push": fetch.PUSH, "pick": fetch.PICK, "slide": fetch.SLIDE}
 TOLERANCE = 1e-5  # metres: records hold goals in float32
+EDGE = 0.5  # of a square, by which a start may lie beyond the map's edge and still be drawn
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,9 +30,8 @@ class Coverage:
     success: np.ndarray  # (rows, columns): share of seeds that reach the square's goal
     seen: np.ndarray  # (rows, columns): whether the goal is IID
     seeds: int
-    start: tuple[
-        float, float
-    ]  # of the object, or of the gripper where there is none; in columns and rows from the upper left corner
+    # Of the object, or of the gripper where there is none, in columns and rows from the upper left corner; Slide's lie off the map.
+    start: tuple[float, float] | None
 
     def reached(self, seen: bool) -> float:
         """The share reached in IID or OOD squares; nan where there are none."""
@@ -63,7 +63,9 @@ def coverage(cell: Cell) -> Coverage | None:
     np.add.at(count, (row, column), 1)
     squares = np.tile(goals[0], (*count.shape, 1))
     squares[..., horizontal], squares[..., vertical] = across[None, :], down[:, None]
-    start = _start(cell, int(rows[0]), group.family)
+    begin = _start(cell, int(rows[0]), group.family)
+    start = _position(begin[horizontal], across), _position(begin[vertical], down)
+    on_the_map = all(-EDGE <= at <= length + EDGE for at, length in zip(start, (len(across), len(down)), strict=True))
     return Coverage(
         axes=(horizontal, vertical),
         across=across,
@@ -71,7 +73,7 @@ def coverage(cell: Cell) -> Coverage | None:
         success=reached / np.maximum(count, 1),
         seen=group.iid.contains(squares),
         seeds=len(cell.seeds),
-        start=(_position(start[horizontal], across), _position(start[vertical], down)),
+        start=start if on_the_map else None,
     )
 
 

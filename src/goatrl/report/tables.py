@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from goatrl import tasks
@@ -39,7 +40,7 @@ class Entry:
     @property
     def far(self) -> bool:
         """More than two of the paper's standard deviations away from it (beyond the rounding of its numbers)."""
-        return self.paper is not None and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.5 * 10**-self.decimals
+        return self.paper is not None and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.5 * 10**-self.decimals + 1e-9
 
 
 def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
@@ -115,7 +116,7 @@ def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     drawn.add_column("", no_wrap=True)
     for column in columns:
-        drawn.add_column(column, justify="right", no_wrap=True)
+        drawn.add_column(escape(column), justify="right", no_wrap=True)
     for dataset, task in rows:
         found = [at.get((dataset, task, column)) for column in columns]
         beside = any(entry is not None and entry.paper is not None for entry in found)
@@ -185,13 +186,18 @@ def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
                 "" if number is None else f"{number:.{decimals}f}"
                 for number in (each.mean, each.interval.low, each.interval.high, each.iqm, each.paper)
             )
-            drawn.add_row(f"  {label}", mean, f"{low} to {high}", middle, f"[dim]{beside}[/dim]", end_section=place == len(row))
+            drawn.add_row(
+                f"  {escape(label)}", mean, f"{low} to {high}", middle, f"[dim]{beside}[/dim]", end_section=place == len(row)
+            )
     return drawn
 
 
 def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int = 2) -> str:
     """A table for each metric: groups, then splits; ours with its interval, and the paper's in brackets."""
-    parts = ["Averages over tasks, [95 % bootstrap interval over seeds and episodes], (the paper's over the same tasks).\n"]
+    parts = [
+        "Averages over tasks, [95 % bootstrap interval over seeds and episodes; of a single seed over episodes], (the paper's "
+        "over the same tasks).\n"
+    ]
     for metric, averages in by_metric.items():
         columns = list(dict.fromkeys(average.label for average in averages))
         lines = [f"## {metric}\n", f"| average over | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]

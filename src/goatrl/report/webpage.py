@@ -257,7 +257,7 @@ def _maps(cells: dict[str, Cell]) -> Json | None:
         "fromAbove": any_one.axes[1] == 0,
         "seen": any_one.seen.ravel().astype(int).tolist(),
         "border": any_one.border(),
-        "start": [round(value, 2) for value in any_one.start],
+        "start": any_one.start and [round(value, 2) for value in any_one.start],
         "of": {
             label: {
                 "squares": (100 * each.success).round().astype(int).ravel().tolist(),

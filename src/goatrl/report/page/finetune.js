@@ -147,7 +147,7 @@ function tuningTable(experiment) {
     const steps = reached ? [
       h("td", {}, h("span", { class: best ? "best" : null }, stepsText(reached.value)), best ? unseen(" fewest") : null),
       h("td", {}, stepsRange(reached)), h("td", {}, `${there} of ${each.length}`), h("td", { class: "soft" }, each.map(stepsText).join(" · ")),
-    ] : [h("td", { colspan: 4, class: "soft" }, "random networks are not recorded")];
+    ] : [h("td", { colspan: 4, class: "soft" }, "no random networks of the same tasks and episodes are recorded")];
     return h("tr", {}, h("th", { scope: "row" }, swatch(experiment, row.label), row.label), h("td", {}, row.start.value.toFixed(1)),
       h("td", {}, row.final.value.toFixed(1)), h("td", {}, percentRange(row.final)), ...steps);
   };

@@ -536,7 +536,7 @@ function inside(map, seen) {
   const [x, y] = ["column", "row"].map((name) => best.reduce((sum, square) => sum + square[name], 0) / best.length);
   const near = best.sort((one, other) => Math.hypot(one.column - x, one.row - y) - Math.hypot(other.column - x, other.row - y))[0];
   const at = [Math.min(Math.max(near.column + 0.5, 1.4), map.columns - 1.4), Math.min(Math.max(near.row + 0.9, 1.2), map.rows - 0.4)];
-  const covered = Math.hypot(at[0] - map.start[0], at[1] - 0.4 - map.start[1]) < 1.6; // by the mark of the start
+  const covered = map.start && Math.hypot(at[0] - map.start[0], at[1] - 0.4 - map.start[1]) < 1.6; // by the mark of the start
   return covered ? [at[0], at[1] + (at[1] > map.rows / 2 ? -2 : 2)] : at;
 }
 
@@ -558,9 +558,9 @@ function coverage(group) {
     s("rect", { x: place % map.columns, y: Math.floor(place / map.columns), width: 1.01, height: 1.01, ...attributes }, ...children);
   const names = [[true, "IID"], [false, "OOD"]].map(([seen, text]) => [inside(map, seen), text]).filter(([at]) => at)
     .map(([[x, y], text]) => s("text", { class: "region-name", x, y, "font-size": 1, "text-anchor": "middle" }, text));
-  const begin = s("circle", { class: "begin", cx: map.start[0], cy: map.start[1], r: 0.32 });
-  const key = panel("", ["Key", h("span", { class: "soft" }, "● start")], mapPicture(map, "Key of the maps", "Which squares are IID and which OOD",
-    map.seen.map((seen, place) => square(place, { class: seen ? "inside" : "outside" })), [begin, ...names]));
+  const begin = map.start ? [s("circle", { class: "begin", cx: map.start[0], cy: map.start[1], r: 0.32 })] : [];
+  const key = panel("", ["Key", map.start ? h("span", { class: "soft" }, "● start") : null], mapPicture(map, "Key of the maps", "Which squares are IID and which OOD",
+    map.seen.map((seen, place) => square(place, { class: seen ? "inside" : "outside" })), [...begin, ...names]));
   const panels = Object.entries(map.of).map(([label, mine]) => {
     const share = (value) => (value === null ? "–" : `${value} %`);
     const text = [mine.iid === null ? "" : `IID ${share(mine.iid)}`, mine.ood === null ? "" : `OOD ${share(mine.ood)}`].filter(Boolean).join(" · ");
