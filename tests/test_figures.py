@@ -217,6 +217,16 @@ def test_bars_stand_at_our_numbers_and_ticks_at_the_papers() -> None:
     assert all(left[1] <= right[0] + 1e-9 for left, right in itertools.pairwise(edges))
 
 
+def test_bars_of_datasets_without_a_common_task_have_a_panel_each() -> None:
+    parts = (("Reach", "Left", 0.5), ("Reach", "Right", 1.0), ("Push", "Near", 0.25))
+    figure = figures.bars([Entry(dataset, task, "GOAT", mean, 0.0, 2, None) for dataset, task, mean in parts])
+    reach, push = figure.axes
+    assert (reach.get_ylabel(), push.get_ylabel()) == ("success on Reach", "success on Push")
+    assert [[label.get_text() for label in axis.get_xticklabels()] for axis in (reach, push)] == [["Left", "Right"], ["Near"]]
+    assert [[patch.get_height() for patch in axis.patches] for axis in (reach, push)] == [[0.5, 1.0], [0.25]]
+    assert reach.get_xlim() == (-0.5, 1.5)
+
+
 def test_bars_without_a_paper_do_not_mention_one() -> None:
     with_paper, without = bars(), figures.bars([entry for entry in entries() if entry.paper is None])
     texts = [{text.get_text() for text in figure.legends[0].get_texts()} for figure in (with_paper, without)]

@@ -35,13 +35,15 @@ class Recipe:
     target_every: int = 10
     noise: float = 0.2
     random: float = 0.3
-    cost: bool = False  # whether TD targets end at 0: without, the values of Slide rise to +6 and training falls apart
+    # Whether TD targets end at 0. Without, values rise above any possible return: Slide's training falls apart, and Pick's expert
+    # leaves the object that it has placed and flees sideways, at full success.
+    cost: bool = False
 
 
 RECIPES = {
     "reach": Recipe(3),
     "push": Recipe(170),
-    "pick": Recipe(300),
+    "pick": Recipe(300, cost=True),
     "slide": Recipe(390, updates=400, cost=True),
     # Five fingers must hold still: with more noise hardly any exploring episode succeeds, and it ends at 75 instead of 90 %.
     "hand": Recipe(400, updates=160, batch_size=4_096, target_every=40, noise=0.1, random=0.1, cost=True),

@@ -89,39 +89,51 @@ def _goals(axis: Axes, goals: np.ndarray) -> None:
 
 
 def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
-    """Success with its deviation over seeds, grouped by dataset; a tick marks the paper's number. `full` is success everywhere."""
-    tasks = list(dict.fromkeys(entry.task for entry in table))
-    datasets = list(dict.fromkeys(entry.dataset for entry in table))
+    """Success with its deviation over seeds; a tick marks the paper's number. `full` is success everywhere.
+
+    A panel for each task with the datasets side by side, or, where they have no task in common, for each dataset with its tasks.
+    """
     columns = list(dict.fromkeys(entry.column for entry in table))
-    at = {(entry.dataset, entry.task, entry.column): entry for entry in table}
-    figure = Figure(figsize=(1.6 + 2.2 * len(datasets), 2.6 * len(tasks)), layout="constrained")
-    width = 0.8 / len(columns)
-    for axis, task in zip(figure.subplots(len(tasks), 1, squeeze=False)[:, 0], tasks, strict=True):
-        for index, column in enumerate(columns):
-            found = [(place, at[d, task, column]) for place, d in enumerate(datasets) if (d, task, column) in at]
-            x = np.array([place for place, _ in found]) + (index - (len(columns) - 1) / 2) * width
-            color = PALETTE[index % len(PALETTE)]
-            axis.bar(
-                x,
-                [e.mean for _, e in found],
-                width * 0.9,
-                yerr=[e.std for _, e in found],
-                color=color,
-                label=column,
-                error_kw={"lw": 0.8},
-            )
-            theirs = [(at_x, e.paper[0]) for at_x, (_, e) in zip(x, found, strict=True) if e.paper is not None]
-            if theirs:
-                axis.scatter(*zip(*theirs, strict=True), marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4)
-        axis.set_xticks(range(len(datasets)), datasets)
-        axis.set_xlim(-0.5, len(datasets) - 0.5)
+    tasks: dict[str, list[str]] = {}
+    for entry in table:
+        tasks.setdefault(entry.dataset, []).append(entry.task)
+    common = set.intersection(*map(set, tasks.values()))
+    named = [(e.task, e.dataset, e) if common else (e.dataset, e.task, e) for e in table]
+    panels = list(dict.fromkeys(panel for panel, _, _ in named))
+    places = {panel: list(dict.fromkeys(place for mine, place, _ in named if common or mine == panel)) for panel in panels}
+    wide = 1 if common else 2
+    figure = Figure(
+        figsize=(1.6 + wide * 2.2 * max(map(len, places.values())), 2.6 * -(-len(panels) // wide)), layout="constrained"
+    )
+    axes = figure.subplots(-(-len(panels) // wide), wide, squeeze=False).ravel()
+    for axis in axes[len(panels) :]:
+        axis.axis("off")
+    for axis, panel in zip(axes, panels, strict=False):
+        found = {(place, entry.column): entry for mine, place, entry in named if mine == panel}
+        _bars_side_by_side(axis, places[panel], columns, found)
         axis.set_ylim(0, 1.08 * full)
-        axis.set_ylabel(f"success on {task}")
-        axis.spines[["top", "right"]].set_visible(False)
+        axis.set_ylabel(f"success on {panel}")
     if any(entry.paper for entry in table):
-        figure.axes[0].scatter([], [], marker="_", s=100, color="black", label="paper")
-    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False)
+        axes[0].scatter([], [], marker="_", s=100, color="black", label="paper")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False)
     return figure
+
+
+def _bars_side_by_side(axis: Axes, places: Sequence[str], columns: Sequence[str], at: Mapping[tuple[str, str], Entry]) -> None:
+    width = 0.8 / len(columns)
+    for index, column in enumerate(columns):
+        found = [(x, at[place, column]) for x, place in enumerate(places) if (place, column) in at]
+        x = np.array([place for place, _ in found]) + (index - (len(columns) - 1) / 2) * width
+        heights, deviations = [e.mean for _, e in found], np.nan_to_num([e.std for _, e in found])  # a single seed has none
+        color = PALETTE[index % len(PALETTE)]
+        axis.bar(x, heights, width * 0.9, yerr=deviations, color=color, label=column, error_kw={"lw": 0.8})
+        theirs = [(at_x, e.paper[0]) for at_x, (_, e) in zip(x, found, strict=True) if e.paper is not None]
+        if theirs:
+            across, up = zip(*theirs, strict=True)
+            axis.scatter(across, up, marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4)
+    axis.set_xticks(range(len(places)), places)
+    axis.set_xlim(-0.5, len(places) - 0.5)
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def ladder(rungs: Mapping[str, np.ndarray], label: str) -> Figure:
