@@ -16,6 +16,7 @@ from goatrl import expert_training, tasks
 from goatrl.data import MissingDataset, collect, experts, making, of_group
 from goatrl.learn.networks import init_mlp, policy_action
 from goatrl.learn.normalize import Normalizer
+from goatrl.sim.mujoco import Simulator
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
@@ -61,6 +62,20 @@ def test_every_expert_ships_with_its_card(family: str) -> None:
     assert 0.5 < expert.card["success"] <= 1.0
     recipe = json.loads(json.dumps(expert_training.plan(family).about))
     assert {name: expert.card[name] for name in recipe} == recipe
+
+
+@pytest.mark.parametrize("family", ["push", "pick"])
+def test_an_expert_stays_with_what_it_has_placed(family: str) -> None:
+    """A critic whose values were too high once made one flee from it, at full success."""
+    group, expert = tasks.get(f"{family}-left-right"), experts.get(family)
+    assert group.collection is not None
+    starts, goals = group.collection.task.draw([0, 0], 24)
+    with Simulator(family, 24) as simulator:
+        taken = simulator.rollout(starts, lambda observations: expert.act(observations, goals), group.spec.horizon)
+    placed = np.linalg.norm(taken.achieved[:, -1] - goals, axis=-1) <= group.spec.goal_threshold
+    apart = np.linalg.norm(taken.observations[:, -1, :3] - taken.achieved[:, -1], axis=-1)
+    assert placed.mean() > 0.9
+    assert np.quantile(apart[placed], 0.75) < 0.15
 
 
 def test_unknown_experts_are_refused() -> None:
