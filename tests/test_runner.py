@@ -58,7 +58,7 @@ def test_the_same_numbers_as_without_a_break(tmp_path: Path, monkeypatch: pytest
 
 def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
     rates = {"tame": 5e-4, "wild": 1e30, "brisk": 1e-3}
-    columns = tuple(Column(label, "cql_her", {"learning_rate": rate}) for label, rate in rates.items())
+    columns = tuple(Column(label, "bc", {"learning_rate": rate}) for label, rate in rates.items())
     suite = dataclasses.replace(SUITE, columns=columns)
     cells = runner.plan(suite, tmp_path, seeds=1, groups=[GROUP], updates=8)
     assert [len(batch) for batch in runner.batches(cells)] == [3], "they would train together"
