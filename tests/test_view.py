@@ -185,6 +185,7 @@ def test_a_run_can_act() -> None:
     ("arguments", "message"),
     [
         (["pointreach-expert-10", "--task", "R10", "--out", "a.mp4"], "`goat figure trajectories` draws its paths"),
+        (["push-left-right", "--out", "a.mp4"], "--task: push-left-right has Right2Right, Right2Left, Left2Right, Left2Left"),
         (["push-left-right", "--task", "Left", "--out", "a.mp4"], "did you mean Left2Left"),
         (["push-left-right", "--task", "Left2Left", "--out", "a.mp4", "a.avi"], "cannot write a.avi: a clip is .mp4 or .gif"),
         (["push-left-right", "--task", "Left2Left", "--out"], "name the clip with --out"),

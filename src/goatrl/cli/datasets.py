@@ -34,7 +34,7 @@ def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
 def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
     with collecting(group) as show:
         path = making.make_cached(group, threads=threads, on_progress=show)
-    console.print(f"wrote {path}, SHA-256 {making.of_group(group).checksum()[:12]}…")
+    console.print(f"wrote {path}, SHA-256 {making.of_group(group).checksum()[:12]}…", soft_wrap=True)
 
 
 def ensure(groups: Iterable[str], yes: bool) -> None:

@@ -30,10 +30,10 @@ class View:
 
     group: Positional[str]
     """A task group from `goat list`."""
-    task: str
-    """One of its tasks."""
     out: tuple[Path, ...]
     """The clip (.mp4, .gif); several are written from one recording."""
+    task: Annotated[str | None, arg(metavar="TASK")] = None
+    """One of its tasks."""
     # `run` is also what every command does, hence the other name here.
     folder: Annotated[Path | None, arg(name="run", metavar="FOLDER")] = None
     """A run of `goat train` or `goat finetune` whose agent acts, or a file of `goat bench`; actions are random without one."""
@@ -52,6 +52,8 @@ class View:
         group = tasks.get(self.group)
         if group.family == "point":
             raise GoatError(f"{group.name} has no robot to film; `goat figure trajectories` draws its paths")
+        if self.task is None:
+            raise GoatError(f"say which with --task: {group.name} has {', '.join(task.name for task in group.tasks)}")
         task = group.task(self.task)
         if not self.out:
             raise GoatError("name the clip with --out, for example --out clip.mp4")
