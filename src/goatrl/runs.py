@@ -280,8 +280,10 @@ class Run(RunFolder):
         return members, self.last_saved(members, config.spec)
 
     def agents(self) -> Agents:
-        config, label = self.config(), algorithms.get(self.config().algorithm).label
-        return Agents(self.folder, label, *self.restore(), config.spec, config.group, self.unfinished())
+        config = self.config()
+        return Agents(
+            self.folder, algorithms.get(config.algorithm).label, *self.restore(), config.spec, config.group, self.unfinished()
+        )
 
     def unfinished(self) -> str:
         """Where the run stopped, and what goes on with it; nothing if it is at its end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -78,12 +78,13 @@ def _visited(space: Axes, achieved: np.ndarray, goals: np.ndarray, view: tuple[i
 
 def _border(space: Axes, group: TaskGroup, start: np.ndarray, view: tuple[int, int]) -> None:
     """A dotted line around what the group's filter keeps; coordinates that the panel does not show are as at the start."""
-    x, y = np.meshgrid(np.linspace(*space.get_xlim(), 301), np.linspace(*space.get_ylim(), 301))
-    places = np.broadcast_to(start, (*x.shape, len(start))).copy()
-    places[..., view] = np.stack([x, y], axis=-1)
-    inside = group.iid.contains(places)
-    if inside.any() and not inside.all():
-        space.contour(x, y, inside, levels=[0.5], colors=SPLIT_COLORS["iid"], linestyles=":", linewidths=1.0)
+
+    def in_space(points: np.ndarray) -> np.ndarray:
+        places = np.broadcast_to(start, (*points.shape[:-1], len(start))).copy()
+        places[..., view] = points
+        return places
+
+    if _outline(space, _filtered(space, group, in_space)):
         space.plot([], [], ":", color=SPLIT_COLORS["iid"], linewidth=1.0, label="IID filter")  # contours have no label
 
 
@@ -144,11 +145,26 @@ def _task_panels(panels: np.ndarray, group: TaskGroup, count: int) -> None:
 
 def _seen(axis: Axes, group: TaskGroup, view: _ArmView | _HandView) -> None:
     """Shade what the group's own filter accepts."""
+    filtered = _filtered(axis, group, view.in_space)
+    axis.contourf(*filtered, levels=[0.5, 1.5], colors=[SEEN_COLOR])
+    _outline(axis, filtered)
+
+
+Filtered = tuple[np.ndarray, np.ndarray, np.ndarray]  # x and y of points of a panel, and whether the filter keeps them
+
+
+def _filtered(axis: Axes, group: TaskGroup, in_space: Callable[[np.ndarray], np.ndarray]) -> Filtered:
     x, y = np.meshgrid(np.linspace(*axis.get_xlim(), 301), np.linspace(*axis.get_ylim(), 301))
-    inside = group.iid.contains(view.in_space(np.stack([x, y], axis=-1)))
-    axis.contourf(x, y, inside, levels=[0.5, 1.5], colors=[SEEN_COLOR])
-    if not inside.all():
-        axis.contour(x, y, inside, levels=[0.5], colors=SPLIT_COLORS["iid"], linestyles=":", linewidths=1.0)
+    return x, y, group.iid.contains(in_space(np.stack([x, y], axis=-1)))
+
+
+def _outline(axis: Axes, filtered: Filtered) -> bool:
+    """A dotted line around what is kept; whether there is one to draw."""
+    *_, inside = filtered
+    partly = bool(inside.any() and not inside.all())
+    if partly:
+        axis.contour(*filtered, levels=[0.5], colors=SPLIT_COLORS["iid"], linestyles=":", linewidths=1.0)
+    return partly
 
 
 class _ArmView:

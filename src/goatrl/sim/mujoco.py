@@ -11,7 +11,6 @@ import ctypes
 import dataclasses
 import itertools
 import os
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -177,13 +176,11 @@ class Hand:
 # States that no simulator uses at the moment. MuJoCo's memory comes back to the system in pieces too small to use again: a
 # benchmark that made new states for every evaluation would grow without end.
 _spare: dict[Robot, list[mujoco.MjData]] = defaultdict(list)
-_taking = threading.Lock()  # simulators are opened by several threads
 
 
 def _take(robot: Robot, count: int) -> list[mujoco.MjData]:
-    with _taking:
-        spare = _spare[robot]
-        found = [spare.pop() for _ in range(min(count, len(spare)))]
+    spare = _spare[robot]
+    found = [spare.pop() for _ in range(min(count, len(spare)))]
     return found + [mujoco.MjData(robot.model) for _ in range(count - len(found))]
 
 
