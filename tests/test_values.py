@@ -100,8 +100,11 @@ def test_mean_advantage_by_hand(wrap):
     np.testing.assert_allclose(got, [0.0, 1.0])  # 0 + 0.5 · 4 − 2 and 1 + 0.5 · 4 − 2
 
 
-def test_conservative_values_are_clipped_to_fifty():
-    np.testing.assert_array_equal(values.conservative_values(jnp.asarray([-51.0, 3.0, 50.0, 99.0])), [-50.0, 3.0, 50.0, 50.0])
+def test_the_mean_of_conservative_values_is_clipped_to_fifty():
+    of_members = jnp.asarray([[-80.0, 20.0], [-151.0, 3.0], [99.0, 51.0]])
+    np.testing.assert_array_equal(values.conservative_mean(of_members), [-30.0, -50.0, 50.0])
+    pushed = jax.grad(lambda value: values.conservative_mean(value).sum())(of_members)
+    np.testing.assert_array_equal(pushed, [[0.5, 0.5], [0.0, 0.0], [0.0, 0.0]])  # single values beyond ±50 are pushed, too
 
 
 @both_ways

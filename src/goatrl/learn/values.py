@@ -88,12 +88,12 @@ class Conservative:
         logits = jnp.logaddexp(jax.vmap(q_of)(candidates), jnp.log(1e-4))  # log(exp(Q) + 1e-4)
         chosen = jax.random.categorical(choose, jax.lax.stop_gradient(logits), axis=0)  # (N, B)
         value = jax.vmap(lambda member, index: mlp(member, batch.observation, batch.goal, candidates[index])[:, 0])(params, chosen)
-        return self.alpha * jnp.mean(conservative_values(value), axis=-1).sum()
+        return self.alpha * conservative_mean(value).sum()
 
 
-def conservative_values(value: jax.Array) -> jax.Array:
-    """The penalised values, clipped to ±50 so that the penalty cannot run away."""
-    return jnp.clip(value, -50.0, 50.0)
+def conservative_mean(value: jax.Array) -> jax.Array:
+    """The mean of the penalised values (…, batch), clipped to ±50 so that the penalty cannot run away."""
+    return jnp.clip(jnp.mean(value, axis=-1), -50.0, 50.0)
 
 
 @pytree
