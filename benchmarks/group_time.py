@@ -1,4 +1,4 @@
-"""Where the time of one task group goes: its dataset, five seeds of GOAT, all tasks judged.
+"""Where the time of one task group goes: its dataset, unless it is made already, five seeds of GOAT, all tasks judged.
 
 python benchmarks/group_time.py [GROUP] [UPDATES]
 """
@@ -9,7 +9,7 @@ import time
 import jax
 
 from goatrl import algorithms, tasks
-from goatrl.data.making import make
+from goatrl.data.making import cached, make_cached, of_group
 from goatrl.evaluate import evaluate
 from goatrl.train import train
 
@@ -29,8 +29,11 @@ def lap(what: str) -> None:
     clock = now
 
 
-episodes = make(group)
-lap("dataset")
+if not cached(group).exists():
+    make_cached(group)
+    lap("dataset")
+episodes = of_group(group)
+lap("dataset, read from the cache")
 chunks = train(members, group.spec, episodes, updates=updates, batch_size=group.settings.batch_size, interval=interval)
 chunk = next(chunks)
 lap("compilation and first tenth")

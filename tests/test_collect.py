@@ -51,6 +51,20 @@ def test_an_expert_acts_as_the_network_it_was_trained_as() -> None:
     np.testing.assert_array_equal(found, np.round(found, 6))
 
 
+def test_an_expert_multiplies_on_one_thread_only(monkeypatch):
+    library, tanh, threads = experts._matrix_library(), np.tanh, []
+
+    def count(x):
+        threads.extend(each["num_threads"] for each in library.info())
+        return tanh(x)
+
+    before = library.info()
+    monkeypatch.setattr(np, "tanh", count)
+    experts.get("reach").act(np.zeros((1, 10)), np.zeros((1, 3)))
+    assert set(threads) == {1}
+    assert library.info() == before
+
+
 @pytest.mark.parametrize("family", experts.FAMILIES)
 def test_every_expert_ships_with_its_card(family: str) -> None:
     expert = experts.get(family)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import numpy as safetensors
+from threadpoolctl import ThreadpoolController
 
 from goatrl.types import GoatError, unknown
 
@@ -47,10 +48,17 @@ class Expert:
             np.clip((x - mean) / std, -CLIP, CLIP) for x, (mean, std) in ((observations, self.observation), (goals, self.goal))
         ]
         x = np.concatenate(parts, axis=1)
-        for weight, bias in self.layers[:-1]:
-            x = np.maximum(x @ weight + bias, 0.0)
-        weight, bias = self.layers[-1]
-        return np.round(np.tanh(x @ weight + bias), DECIMALS)
+        with _matrix_library().limit(limits=1):
+            for weight, bias in self.layers[:-1]:
+                x = np.maximum(x @ weight + bias, 0.0)
+            weight, bias = self.layers[-1]
+            return np.round(np.tanh(x @ weight + bias), DECIMALS)
+
+
+@cache
+def _matrix_library() -> ThreadpoolController:
+    """NumPy's. It is to keep to one thread: others would wait for the next product, busily, on the cores that robots need."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 @cache
