@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors
 
 from conftest import made_by_hand
 from goatrl import tasks
@@ -134,7 +135,13 @@ def test_one_agent_acts_as_it_was_judged(tmp_path: Path) -> None:
     (cell,) = records.read_all(tmp_path)
     file = agents.path(tmp_path, planned.config, (0, 1))
     kept = agents.read(file)
-    assert (kept.spec, kept.group) == (planned.config.spec, GROUP)
+    assert (kept.spec, kept.group, kept.step) == (planned.config.spec, GROUP, planned.config.updates)
+    with safetensors.safe_open(file, framework="numpy") as stored:  # no critics, no targets, no optimiser
+        assert {"/".join(name.split("/")[:2]) for name in stored.keys()} == {  # noqa: SIM118
+            "step",
+            "params/policy",
+            *(f"normalizer/{part}" for part in ("observation_mean", "observation_std", "goal_mean", "goal_std")),
+        }
     algorithm, state = kept.agent(1)
     assert algorithm == planned.algorithm
     task = tasks.get(GROUP).tasks[0]

@@ -171,7 +171,8 @@ def test_a_run_can_act() -> None:
     assert policy(np.zeros((2, 10)), np.ones((2, 3))).shape == (2, 4)
     members = [(config.members()[0][0], seed) for seed in (3, 5)]
     kept = CellConfig("reach-left-right", "bc", "", hyperparameters(members[0][0]), config.spec, "", "", 8, 8)
-    benchmark.save(Path("b"), kept, Training((3, 5), {}, 2, 1.0), init(members, config.spec, normalize.identity(config.spec)))
+    state = init(members, config.spec, normalize.identity(config.spec))
+    benchmark.save(Path("b"), kept, Training((3, 5), {}, 2, 1.0), members[0][0], state)
     (file,) = Path("b/agents").iterdir()
     name, policy = View(REACH.name, "left", (Path("clip.mp4"),), file, seed=5).actor(REACH)
     assert name == "BC"

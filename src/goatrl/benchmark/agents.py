@@ -7,13 +7,14 @@ import itertools
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from goatrl import algorithms, checkpoint
 from goatrl.benchmark.records import CellConfig, Training
 from goatrl.learn import normalize
 from goatrl.runs import Agents, composition
 from goatrl.train import Members, init
-from goatrl.types import GoatError, TrainState
+from goatrl.types import Algorithm, GoatError, Spec, TrainState
 
 
 def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
@@ -22,15 +23,25 @@ def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
     return folder / "agents" / f"{config.path(folder).stem}--seeds-{text}.safetensors"
 
 
-def save(folder: Path, config: CellConfig, training: Training, agents: TrainState) -> None:
-    """Keep trained agents, without what only further training would need."""
+def save(folder: Path, config: CellConfig, training: Training, algorithm: Algorithm, agents: TrainState) -> None:
     about = {"config": dataclasses.asdict(config), "training": dataclasses.asdict(training)}
-    checkpoint.save(path(folder, config, training.seeds), dataclasses.replace(agents, optimizer=()), about)
+    checkpoint.save(path(folder, config, training.seeds), _that_acts(algorithm, config.spec, agents), about)
 
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
-    like = jax.eval_shape(lambda: dataclasses.replace(init(members, config.spec, normalize.identity(config.spec)), optimizer=()))
-    return _training(file), checkpoint.restore(file, like)
+    like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
+    return _training(file), checkpoint.restore(file, _that_acts(members[0][0], config.spec, like))
+
+
+def _that_acts(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
+    """Agents with None for all arrays that their actions do not depend on: a tenth is left of GOAT, without its critics."""
+    one = jax.eval_shape(lambda: algorithm.init(jax.random.key(0), spec))
+    program = jax.make_jaxpr(algorithm.act)(one, jnp.zeros((1, spec.observation_dim)), jnp.zeros((1, spec.goal_dim))).jaxpr
+    read = {id(variable) for equation in program.eqns for variable in equation.invars}
+    arrays, structure = jax.tree.flatten(agents)
+    variables = program.invars[: len(arrays)]  # then come observation and goal
+    kept = [array if id(variable) in read else None for array, variable in zip(arrays, variables, strict=True)]
+    return dataclasses.replace(jax.tree.unflatten(structure, kept), step=agents.step)
 
 
 def read(file: Path) -> Agents:

@@ -224,7 +224,7 @@ def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Traine
         curves = {name: _course([course[name][mine] for course in courses]) for name in courses[0]}
         training = Training(cell.missing, versions(), len(members), seconds, curves)
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
-        agents.save(folder, cell.config, training, state)
+        agents.save(folder, cell.config, training, cell.algorithm, state)
         found.append((cell, training, state))
     return found
 
