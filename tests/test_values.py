@@ -161,7 +161,7 @@ def test_q_ensemble_members_learn_independently():
 
 def test_q_ensemble_advantage_by_hand():
     part = QEnsemble(2)
-    advantage, value = part.advantage(Q_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
+    advantage, value = part.advantage(Q_PARAMS, Q_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
     np.testing.assert_allclose(value, [[1.0, 3.0], [2.5, 2.5]], rtol=1e-6)  # at the policy's action, not the data's
     np.testing.assert_allclose(advantage, [-0.8125, -0.25], rtol=1e-6)  # r + ½ (1.875, 3) − (1.75, 2.75)
     np.testing.assert_allclose(part.values(Q_PARAMS, BATCH.observation, BATCH.goal, POLICY_ACTION), value, rtol=1e-6)
@@ -238,7 +238,7 @@ def test_v_ensemble_knows_no_action():
     loss, _ = part.loss(V_PARAMS, V_PARAMS, BATCH, NEXT_ACTION, 0.5, KEY)
     other, _ = part.loss(V_PARAMS, V_PARAMS, BATCH, jnp.full_like(NEXT_ACTION, jnp.nan), 0.5, KEY)
     assert float(loss) == float(other)
-    advantage, value = part.advantage(V_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
+    advantage, value = part.advantage(V_PARAMS, V_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
     np.testing.assert_allclose(advantage, [-0.25, 0.0], atol=1e-6)  # r + ½ (1.5, 3) − (1, 2.5)
     np.testing.assert_allclose(value, [[1.0, 3.0], [1.0, 2.0]], rtol=1e-6)
     np.testing.assert_allclose(part.values(V_PARAMS, BATCH.observation, BATCH.goal, POLICY_ACTION), value, rtol=1e-6)
@@ -265,7 +265,7 @@ def test_implicit_q_gradients_stay_in_their_own_network():
 
 
 def test_implicit_q_advantage_is_q_minus_v_at_the_data_action():
-    advantage, value = ImplicitQ().advantage(IQL_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
+    advantage, value = ImplicitQ().advantage(IQL_PARAMS, IQL_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
     np.testing.assert_allclose(advantage, [0.5, 0.0], atol=1e-6)
     np.testing.assert_allclose(value, [[1.0, 2.0]], rtol=1e-6)
 
@@ -285,8 +285,8 @@ def test_dual_value_with_the_binary_reward_by_hand():
     loss, metrics = part.loss(params, target, BATCH, NEXT_ACTION, 0.5, KEY)
     np.testing.assert_allclose(loss, 0.75 + 0.3125, rtol=1e-6)  # ½ · 1.5 + ½ · mean(0.25, 1)
     assert set(metrics) == {"value_loss", "value"}
-    advantage, value = part.advantage(params, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
-    np.testing.assert_allclose(advantage, [-0.5, -0.5], rtol=1e-6)  # r + ½ (3, 5) − (2, 4), all from the online network
+    advantage, value = part.advantage(params, target, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
+    np.testing.assert_allclose(advantage, [-1.5, -2.0], rtol=1e-6)  # the residuals
     np.testing.assert_allclose(value, [[2.0, 4.0]], rtol=1e-6)
 
 
@@ -297,8 +297,8 @@ def test_dual_value_with_a_discriminator_by_hand():
     # Cross entropies 0.0255315 and 2.0674637; the slope along φ is 0.2, so the penalty is 0.01 · 0.8².
     np.testing.assert_allclose(metrics["discriminator_loss"], 2.0929952 + 0.0064, rtol=1e-5)
     np.testing.assert_allclose(loss, 0.9625 + 2.0993952, rtol=1e-5)
-    advantage, _ = part.advantage(DUAL_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
-    np.testing.assert_allclose(advantage, [0.7, 1.1], rtol=1e-5)  # (1.2, 2.6) + ½ (3, 5) − (2, 4)
+    advantage, _ = part.advantage(DUAL_PARAMS, DUAL_TARGET, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
+    np.testing.assert_allclose(advantage, [-0.3, -0.4], rtol=1e-5)  # the residuals
 
 
 def test_dual_value_gradients_stay_in_their_own_network():
@@ -346,6 +346,6 @@ def test_fresh_networks_fit_the_problem(part, inputs):
     leaves = jax.tree.leaves(params, is_leaf=lambda node: isinstance(node, dict) and "w" in node)
     widths = {layer["w"].shape[-2] for layer in leaves} - {256}
     assert widths == inputs
-    advantage, value = jax.eval_shape(lambda p: part.advantage(p, BATCH, POLICY_ACTION, NEXT_ACTION, 0.98), params)
+    advantage, value = jax.eval_shape(lambda p: part.advantage(p, p, BATCH, POLICY_ACTION, NEXT_ACTION, 0.98), params)
     assert advantage.shape == (2,)
     assert value.shape == (getattr(part, "size", 1), 2)

@@ -3,7 +3,7 @@
 A policy part offers::
 
     init(key, spec) → carry
-    gradients(params, carry, value, value_params, batch, discount, step) → (gradients, carry, metrics)
+    gradients(params, carry, value, value_params, value_target, batch, discount, step) → (gradients, carry, metrics)
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ class Policy(Protocol):
     def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
 
     def gradients(
-        self, params: Pytree, carry: Any, value: Value | None, value_params: Pytree, batch: Batch, discount: Any, step: jax.Array
+        self,
+        params: Pytree,
+        carry: Any,
+        value: Value | None,
+        value_params: Pytree,
+        value_target: Pytree,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]: ...
 
 
@@ -54,13 +62,21 @@ class Regression:
         return tuple(weight.init(k, spec) for weight, k in zip(self.weights, keys, strict=False))
 
     def gradients(
-        self, params: Pytree, carry: Any, value: Value | None, value_params: Pytree, batch: Batch, discount: Any, step: jax.Array
+        self,
+        params: Pytree,
+        carry: Any,
+        value: Value | None,
+        value_params: Pytree,
+        value_target: Pytree,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]:
         action, pullback = jax.vjp(lambda p: policy_action(p, batch.observation, batch.goal), params)
         advantage, values = jnp.zeros_like(batch.reward), jnp.zeros_like(batch.reward)[None]
         if value is not None:
             next_action = policy_action(params, batch.next_observation, batch.goal)
-            advantage, values = value.advantage(value_params, batch, action, next_action, discount)
+            advantage, values = value.advantage(value_params, value_target, batch, action, next_action, discount)
         inputs = WeightInputs(batch, advantage, values, discount, step)
         weight, carries = jnp.ones_like(batch.reward), []
         for part, part_carry in zip(self.weights, carry, strict=True):
@@ -84,7 +100,15 @@ class Maximization:
         return ()
 
     def gradients(
-        self, params: Pytree, carry: Any, value: Value | None, value_params: Pytree, batch: Batch, discount: Any, step: jax.Array
+        self,
+        params: Pytree,
+        carry: Any,
+        value: Value | None,
+        value_params: Pytree,
+        value_target: Pytree,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]:
         assert value is not None, "there is nothing to maximise without a value part"
 

@@ -5,7 +5,7 @@ A value part offers::
     init(key, spec) → params
     loss(params, target, batch, next_action, discount, key) → (loss, metrics)       next_action: of the target policy
     values(params, observation, goal, action) → (N, B)                               V_i(s, g) under the policy's action
-    advantage(params, batch, action, next_action, discount) → ((B,), (N, B))         A(s, a, g) and the V_i(s, g) behind it
+    advantage(params, target, batch, action, next_action, discount) → ((B,), (N, B)) A(s, a, g) and the V_i(s, g) behind it
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Value(Protocol):
     def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array: ...
 
     def advantage(
-        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
     ) -> tuple[jax.Array, jax.Array]: ...
 
 
@@ -122,7 +122,7 @@ class QEnsemble:
         return scalar_ensemble(params, observation, goal, action)
 
     def advantage(
-        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
     ) -> tuple[jax.Array, jax.Array]:
         both = self.values(params, *_both_steps(batch), jnp.concatenate([action, next_action]))
         value, next_value = jnp.split(both, 2, axis=-1)
@@ -158,7 +158,7 @@ class VEnsemble:
         return scalar_ensemble(params, observation, goal)
 
     def advantage(
-        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
     ) -> tuple[jax.Array, jax.Array]:
         value, next_value = jnp.split(scalar_ensemble(params, *_both_steps(batch)), 2, axis=-1)
         return mean_advantage(batch.reward, value, next_value, discount), value
@@ -190,7 +190,7 @@ class ImplicitQ:
         return mlp(params["v"], observation, goal)[:, 0][None]
 
     def advantage(
-        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
     ) -> tuple[jax.Array, jax.Array]:
         value = self.values(params, batch.observation, batch.goal, action)
         return mlp(params["q"], batch.observation, batch.goal, batch.action)[:, 0] - value[0], value
@@ -235,9 +235,14 @@ class DualValue:
         return mlp(params["v"], observation, goal)[:, 0][None]
 
     def advantage(
-        self, params: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
     ) -> tuple[jax.Array, jax.Array]:
-        value, next_value = jnp.split(mlp(params["v"], *_both_steps(batch))[:, 0][None], 2, axis=-1)
+        """The residual of the loss, with V̂(s', g) of the target network, as in GoFAR's own code.
+
+        It is right from the beginning, while V and V̂ still move to where they belong, which takes tens of thousands of updates.
+        """
+        value = self.values(params, batch.observation, batch.goal, action)
+        next_value = self.values(target, batch.next_observation, batch.goal, next_action)
         return mean_advantage(self._reward(params, batch), value, next_value, discount), value
 
     def _reward(self, params: Pytree, batch: Batch) -> jax.Array:
