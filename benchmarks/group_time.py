@@ -29,7 +29,7 @@ def lap(what: str) -> None:
     clock = now
 
 
-if not cached(group).exists():
+if group.collection is not None and not cached(group).exists():
     make_cached(group)
     lap("dataset")
 episodes = of_group(group)

@@ -6,6 +6,8 @@ import dataclasses
 import threading
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import safetensors
@@ -15,8 +17,9 @@ from goatrl import tasks
 from goatrl.benchmark import agents, estimate, paper, records, runner, statistics, suites
 from goatrl.benchmark.runner import Progress
 from goatrl.benchmark.suites import Column
+from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters
-from goatrl.types import GoatError
+from goatrl.types import GoatError, TrainState
 
 SUITE = suites.get("pointreach")
 GROUP = "pointreach-expert-10"
@@ -152,6 +155,22 @@ def test_one_agent_acts_as_it_was_judged(tmp_path: Path) -> None:
     np.testing.assert_allclose(paths[:, 1], step, atol=1e-5)
     with pytest.raises(GoatError, match="no seed 7; it has 0, 1"):
         kept.agent(7)
+
+
+class Straight:
+    """An algorithm that is no composition: it walks towards the goal at a speed that it has learned."""
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        return jnp.clip(state.params["speed"] * (goal - observation), -1.0, 1.0)
+
+
+def test_of_an_algorithm_of_any_kind_is_kept_what_acts() -> None:
+    spec = tasks.get(GROUP).spec
+    params = {"speed": jnp.asarray([0.5, 2.0]), "notes": jnp.zeros((2, 9))}
+    state = TrainState(jnp.asarray([7, 7]), params, (), (), (), jax.tree.map(lambda leaf: leaf[None], normalize.identity(spec)))
+    kept = agents.that_acts(Straight(), spec, state)
+    assert jax.tree.leaves(kept) == [kept.step, kept.params["speed"]]
+    assert kept.params["speed"] is params["speed"]
 
 
 def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

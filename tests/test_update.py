@@ -15,8 +15,8 @@ from conftest import ensemble, linear
 from goatrl.learn import normalize
 from goatrl.learn.policies import Maximization, Regression
 from goatrl.learn.update import Agent, actor_critic, weighted_regression
-from goatrl.learn.values import QEnsemble
-from goatrl.learn.weights import ExpAdvantage, Uncertainty, WeightInputs
+from goatrl.learn.values import DualValue, QEnsemble
+from goatrl.learn.weights import Chi2, ExpAdvantage, Uncertainty, WeightInputs
 from goatrl.types import Batch, Settings, Spec, TrainState, pytree
 
 KEY = jax.random.key(0)
@@ -206,3 +206,12 @@ def test_actor_critic_relabels_with_its_own_probability():
 def test_defaults_are_those_of_the_paper():
     agent = Agent(Regression(), None)
     assert (agent.discount, agent.learning_rate, agent.relabel) == (0.98, 5e-4, 1.0)
+
+
+def test_gofar_weighs_with_the_target_network_at_the_next_step():
+    agent = dataclasses.replace(AGENT, policy=Regression((Chi2(1.0),)), value=DualValue(reward="binary"))
+    value, ahead = linear(1.0, 0.0), linear(0.0, 1.0)  # V = o: (1, 3). Target V = g: (5, 6).
+    params, target = ({"policy": each["policy"], "value": {"v": v}} for each, v in ((PARAMS, value), (TARGET, ahead)))
+    _, metrics = agent.update(state_of(agent, params, target), BATCH, KEY)
+    np.testing.assert_allclose(metrics["advantage"], 1.25, rtol=1e-6)  # (0 + ½ · 5 − 1 + 1 + ½ · 6 − 3) / 2
+    np.testing.assert_allclose(metrics["weight"], 2.25, rtol=1e-6)

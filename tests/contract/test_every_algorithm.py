@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms, checkpoint, train
+from goatrl.benchmark import agents
 from goatrl.data import point
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
@@ -109,6 +110,17 @@ def test_actions_are_in_range_and_depend_on_the_goal(name: str) -> None:
     assert action.shape == (3, 2)
     assert np.abs(action).max() <= 1.0
     assert not np.array_equal(action[0], action[1])
+
+
+@every_algorithm
+def test_what_a_benchmark_keeps_of_agents_acts_as_they_do(name: str) -> None:
+    algorithm, whole = build(name), trained(name).state
+    kept = agents.that_acts(algorithm, SPEC, whole)
+    pair = (EPISODES.observations[:5, 0], EPISODES.goals[:5])
+    for member in range(len(SEEDS)):
+        one, other = (algorithm.act(jax.tree.map(lambda leaf, m=member: leaf[m], each), *pair) for each in (whole, kept))
+        np.testing.assert_array_equal(one, other)
+    assert not jax.tree.leaves((kept.target, kept.optimizer))
 
 
 @every_algorithm

@@ -25,19 +25,19 @@ def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
 
 def save(folder: Path, config: CellConfig, training: Training, algorithm: Algorithm, agents: TrainState) -> None:
     about = {"config": dataclasses.asdict(config), "training": dataclasses.asdict(training)}
-    checkpoint.save(path(folder, config, training.seeds), _that_acts(algorithm, config.spec, agents), about)
+    checkpoint.save(path(folder, config, training.seeds), that_acts(algorithm, config.spec, agents), about)
 
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
     like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
-    return _training(file), checkpoint.restore(file, _that_acts(members[0][0], config.spec, like))
+    return _training(file), checkpoint.restore(file, that_acts(members[0][0], config.spec, like))
 
 
-def _that_acts(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
+def that_acts(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
     """Agents with None for all arrays that their actions do not depend on: a tenth is left of GOAT, without its critics."""
-    one = jax.eval_shape(lambda: algorithm.init(jax.random.key(0), spec))
+    one = jax.eval_shape(lambda many: jax.tree.map(lambda leaf: leaf[0], many), agents)
     program = jax.make_jaxpr(algorithm.act)(one, jnp.zeros((1, spec.observation_dim)), jnp.zeros((1, spec.goal_dim))).jaxpr
-    read = {id(variable) for equation in program.eqns for variable in equation.invars}
+    read = {id(variable) for variable in program.outvars} | {id(each) for equation in program.eqns for each in equation.invars}
     arrays, structure = jax.tree.flatten(agents)
     variables = program.invars[: len(arrays)]  # then come observation and goal
     kept = [array if id(variable) in read else None for array, variable in zip(arrays, variables, strict=True)]

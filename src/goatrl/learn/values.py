@@ -237,10 +237,7 @@ class DualValue:
     def advantage(
         self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
     ) -> tuple[jax.Array, jax.Array]:
-        """The residual of the loss, with V̂(s', g) of the target network, as in GoFAR's own code.
-
-        It is right from the beginning, while V and V̂ still move to where they belong, which takes tens of thousands of updates.
-        """
+        """The residual of the loss: V(s', g) is the target network's, as in GoFAR's own code."""
         value = self.values(params, batch.observation, batch.goal, action)
         next_value = self.values(target, batch.next_observation, batch.goal, next_action)
         return mean_advantage(self._reward(params, batch), value, next_value, discount), value
