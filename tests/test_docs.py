@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from goatrl import algorithms, cli, learn
+from goatrl.benchmark import runner, suites
 from goatrl.learn import policies, quantile, relabel, values, weights
+from goatrl.report import tables
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -85,3 +87,13 @@ def test_every_function_that_the_docs_name_exists() -> None:
     for room, function in named:
         assert hasattr(rooms[room], function), f"goatrl.learn.{room}.{function}"
     assert learn.__doc__
+
+
+@pytest.mark.parametrize("written", sorted((ROOT / "results").glob("*/*/table.csv")), ids=lambda path: "/".join(path.parts[-3:-1]))
+def test_published_tables_are_those_of_the_records(written: Path) -> None:
+    suite = suites.get(written.parent.name)
+    cells = runner.suite_cells(suite, written.parents[1])
+    by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
+    assert written.read_text() == tables.comma_separated(by_metric)
+    for metric, table in by_metric.items():
+        assert written.with_name(f"{metric}.md").read_text() == tables.markdown(table)
