@@ -30,7 +30,7 @@ from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.data.making import checksums
 from goatrl.evaluate import SCHEMA
 from goatrl.learn.parameters import hyperparameters
-from goatrl.report import maps, tables, webpage
+from goatrl.report import maps, tables, video, webpage
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
@@ -270,7 +270,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     media.mkdir()
     Image.new("RGB", (40, 30), "navy").save(media / "push-left-right--dataset.png")
     clip = np.zeros((10, 32, 32, 3), np.uint8)
-    imageio.imwrite(media / "push-left-right--GOAT--Right2Left.mp4", clip, plugin="FFMPEG", fps=25)
+    imageio.imwrite(media / "push-left-right--GOAT--Right2Left.mp4", clip, **video.WRITERS[".mp4"])
     (folder / "notes").mkdir()
     for curve in tuned_curves():
         curves.write(folder / "finetune", curve)
