@@ -35,6 +35,11 @@ BATCH = Batch(
 IDLE = linear(0.0, 0.0, 0.0)  # the policy that always says 0, where tanh has slope 1
 
 
+def networks(policy, value=()):
+    """The same, online and as targets."""
+    return ({"policy": policy, "value": value},) * 2
+
+
 # Functions
 
 ACTION = jnp.asarray([[0.0, 0.0], [1.0, -1.0]])
@@ -92,7 +97,7 @@ def test_value_maximization_loss_by_hand(wrap):
 def test_regression_without_weights_is_plain_imitation(wrap):
     part = Regression()
     assert part.init(KEY, SPEC) == ()
-    run = wrap(lambda params: part.gradients(params, (), None, (), (), BATCH, 0.98, STEP))
+    run = wrap(lambda params: part.gradients(*networks(params), (), None, BATCH, 0.98, STEP))
     gradients, carry, metrics = run(IDLE)
     np.testing.assert_allclose(metrics["policy_loss"], 0.625, rtol=1e-6)  # mean(0.25, 1)
     np.testing.assert_allclose(gradients[0]["b"], [0.5], rtol=1e-6)  # −(0.5 − 1)
@@ -104,7 +109,7 @@ def test_regression_multiplies_its_weights():
     # Critics that say 0 leave A = r = (0, 1): exp(A) at most 2 gives (1, 2), max(A + ½, 0) gives (0.5, 1.5).
     part = Regression((ExpAdvantage(beta=1.0, clip=2.0), Chi2(0.5)))
     silent = ensemble(linear(0.0, 0.0, 0.0, 0.0))
-    gradients, carry, metrics = part.gradients(IDLE, part.init(KEY, SPEC), QEnsemble(1), silent, silent, BATCH, 0.98, STEP)
+    gradients, carry, metrics = part.gradients(*networks(IDLE, silent), part.init(KEY, SPEC), QEnsemble(1), BATCH, 0.98, STEP)
     np.testing.assert_allclose(metrics["weight"], 1.75, rtol=1e-6)
     np.testing.assert_allclose(metrics["advantage"], 0.5, rtol=1e-6)
     np.testing.assert_allclose(metrics["policy_loss"], 1.5625, rtol=1e-6)  # mean(0.5 · 0.25, 3 · 1)
@@ -116,7 +121,7 @@ def test_regression_asks_the_critics_about_the_policy_not_the_data():
     # Q = a. The policy says tanh(g) at both steps: V = V' = tanh(±0.5), A = r − (1 − γ) V.
     part = Regression((ExpAdvantage(),))
     critic = ensemble(linear(0.0, 0.0, 0.0, 1.0))
-    _, _, metrics = part.gradients(linear(0.0, 0.0, 1.0, bias=0.5), ((),), QEnsemble(1), critic, critic, BATCH, 0.5, STEP)
+    _, _, metrics = part.gradients(*networks(linear(0.0, 0.0, 1.0, bias=0.5), critic), ((),), QEnsemble(1), BATCH, 0.5, STEP)
     np.testing.assert_allclose(metrics["advantage"], 0.5 - 0.25 * (0.7615942 + 0.0), rtol=1e-6)  # tanh(1) and tanh(0)
 
 
@@ -126,7 +131,7 @@ def test_regression_gradients_are_those_of_the_plain_loss():
     parts = (ExpAdvantage(), Chi2(2.0), Uncertainty(capacity=4))
     value, part, step = QEnsemble(2), Regression(parts), jnp.asarray(5)
     start = part.init(KEY, SPEC)
-    gradients, carry, metrics = jax.jit(lambda p: part.gradients(p, start, value, critics, critics, BATCH, 0.98, step))(policy)
+    gradients, carry, metrics = jax.jit(lambda p: part.gradients(*networks(p, critics), start, value, BATCH, 0.98, step))(policy)
 
     @jax.jit
     def weights_alone():
@@ -161,7 +166,7 @@ def test_regression_gives_each_weight_its_own_start():
 def test_maximization_climbs_the_value():
     # Q = 2 a, policy at 0: the loss is −2 π + λ π², its slope along the bias −2 whatever λ.
     critic = ensemble(linear(0.0, 0.0, 0.0, 2.0))
-    gradients, carry, metrics = Maximization().gradients(IDLE, (), QEnsemble(1), critic, critic, BATCH, 0.98, STEP)
+    gradients, carry, metrics = Maximization().gradients(*networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP)
     np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-6)
     np.testing.assert_allclose(metrics["policy_loss"], 0.0, atol=1e-6)
     assert carry == ()
@@ -170,7 +175,7 @@ def test_maximization_climbs_the_value():
 def test_maximization_penalises_large_actions():
     silent = ensemble(linear(0.0, 0.0, 0.0, 0.0))
     policy = linear(0.0, 0.0, 0.0, bias=0.5)  # π = tanh(½) = 0.4621172, slope 1 − π² = 0.7864477
-    gradients, _, metrics = Maximization(0.0, 3.0).gradients(policy, (), QEnsemble(1), silent, silent, BATCH, 0.98, STEP)
+    gradients, _, metrics = Maximization(0.0, 3.0).gradients(*networks(policy, silent), (), QEnsemble(1), BATCH, 0.98, STEP)
     np.testing.assert_allclose(metrics["policy_loss"], 0.6406569, rtol=1e-5)  # 3 π²
     np.testing.assert_allclose(gradients[0]["b"], [2.1805883], rtol=1e-5)  # 6 π (1 − π²)
 
@@ -179,18 +184,18 @@ def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
     # Q_1 = 3 a and Q_2 = a + 1: mean 2 a + ½, standard deviation |a − ½|. At a = 0 the bound's slope is 2 + c.
     critics = ensemble(linear(0.0, 0.0, 0.0, 3.0), linear(0.0, 0.0, 0.0, 1.0, bias=1.0))
     slopes = [
-        Maximization(c, 0.0).gradients(IDLE, (), QEnsemble(2), critics, critics, BATCH, 0.98, STEP)[0][0]["b"] for c in (0.0, 5.0)
+        Maximization(c, 0.0).gradients(*networks(IDLE, critics), (), QEnsemble(2), BATCH, 0.98, STEP)[0][0]["b"] for c in (0.0, 5.0)
     ]
     np.testing.assert_allclose(slopes, [[-2.0], [-7.0]], rtol=1e-5)
 
 
 def test_pessimism_with_one_critic_stays_finite():
     critic = ensemble(linear(0.0, 0.0, 0.0, 2.0))
-    gradients, _, metrics = Maximization(5.0).gradients(IDLE, (), QEnsemble(1), critic, critic, BATCH, 0.98, STEP)
+    gradients, _, metrics = Maximization(5.0).gradients(*networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP)
     np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-5)
     assert np.isfinite(metrics["policy_loss"])
 
 
 def test_maximization_needs_a_value():
     with pytest.raises(AssertionError, match="nothing to maximise"):
-        Maximization().gradients(IDLE, (), None, (), (), BATCH, 0.98, STEP)
+        Maximization().gradients(*networks(IDLE), (), None, BATCH, 0.98, STEP)

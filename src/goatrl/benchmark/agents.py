@@ -24,6 +24,7 @@ def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
 
 
 def save(folder: Path, config: CellConfig, training: Training, algorithm: Algorithm, agents: TrainState) -> None:
+    """Keep trained agents, for acting alone."""
     about = {"config": dataclasses.asdict(config), "training": dataclasses.asdict(training)}
     checkpoint.save(path(folder, config, training.seeds), that_acts(algorithm, config.spec, agents), about)
 

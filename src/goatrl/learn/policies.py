@@ -3,7 +3,9 @@
 A policy part offers::
 
     init(key, spec) → carry
-    gradients(params, carry, value, value_params, value_target, batch, discount, step) → (gradients, carry, metrics)
+    gradients(params, target, carry, value, batch, discount, step) → (gradients of params["policy"], carry, metrics)
+
+where params and target hold the networks of the policy and of its value part, as they are before the update.
 """
 
 from __future__ import annotations
@@ -23,15 +25,7 @@ class Policy(Protocol):
     def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
 
     def gradients(
-        self,
-        params: Pytree,
-        carry: Any,
-        value: Value | None,
-        value_params: Pytree,
-        value_target: Pytree,
-        batch: Batch,
-        discount: Any,
-        step: jax.Array,
+        self, params: Pytree, target: Pytree, carry: Any, value: Value | None, batch: Batch, discount: Any, step: jax.Array
     ) -> tuple[Pytree, Any, Metrics]: ...
 
 
@@ -62,21 +56,13 @@ class Regression:
         return tuple(weight.init(k, spec) for weight, k in zip(self.weights, keys, strict=False))
 
     def gradients(
-        self,
-        params: Pytree,
-        carry: Any,
-        value: Value | None,
-        value_params: Pytree,
-        value_target: Pytree,
-        batch: Batch,
-        discount: Any,
-        step: jax.Array,
+        self, params: Pytree, target: Pytree, carry: Any, value: Value | None, batch: Batch, discount: Any, step: jax.Array
     ) -> tuple[Pytree, Any, Metrics]:
-        action, pullback = jax.vjp(lambda p: policy_action(p, batch.observation, batch.goal), params)
+        action, pullback = jax.vjp(lambda p: policy_action(p, batch.observation, batch.goal), params["policy"])
         advantage, values = jnp.zeros_like(batch.reward), jnp.zeros_like(batch.reward)[None]
         if value is not None:
-            next_action = policy_action(params, batch.next_observation, batch.goal)
-            advantage, values = value.advantage(value_params, value_target, batch, action, next_action, discount)
+            next_action = policy_action(params["policy"], batch.next_observation, batch.goal)
+            advantage, values = value.advantage(params["value"], target["value"], batch, action, next_action, discount)
         inputs = WeightInputs(batch, advantage, values, discount, step)
         weight, carries = jnp.ones_like(batch.reward), []
         for part, part_carry in zip(self.weights, carry, strict=True):
@@ -100,22 +86,14 @@ class Maximization:
         return ()
 
     def gradients(
-        self,
-        params: Pytree,
-        carry: Any,
-        value: Value | None,
-        value_params: Pytree,
-        value_target: Pytree,
-        batch: Batch,
-        discount: Any,
-        step: jax.Array,
+        self, params: Pytree, target: Pytree, carry: Any, value: Value | None, batch: Batch, discount: Any, step: jax.Array
     ) -> tuple[Pytree, Any, Metrics]:
         assert value is not None, "there is nothing to maximise without a value part"
 
-        def loss(params: Pytree) -> jax.Array:
-            action = policy_action(params, batch.observation, batch.goal)
-            values = value.values(value_params, batch.observation, batch.goal, action)
+        def loss(policy: Pytree) -> jax.Array:
+            action = policy_action(policy, batch.observation, batch.goal)
+            values = value.values(params["value"], batch.observation, batch.goal, action)
             return value_maximization_loss(values, action, self.pessimism, self.action_penalty)
 
-        value_of_loss, gradients = jax.value_and_grad(loss)(params)
+        value_of_loss, gradients = jax.value_and_grad(loss)(params["policy"])
         return gradients, carry, {"policy_loss": value_of_loss}

@@ -47,7 +47,7 @@ class Agent:
         params, target = state.params, state.target
         gradients = {"policy": None, "value": ()}
         gradients["policy"], weights, metrics = self.policy.gradients(
-            params["policy"], state.weights, self.value, params["value"], target["value"], batch, self.discount, state.step
+            params, target, state.weights, self.value, batch, self.discount, state.step
         )
         if self.value is not None:
             next_action = policy_action(target["policy"], batch.next_observation, batch.goal)
