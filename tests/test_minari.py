@@ -278,6 +278,16 @@ def test_the_threshold_of_a_dataset(odd_episodes: Episodes) -> None:
     assert (minari.goal_threshold("me/odd-v0"), minari.goal_threshold("others/plain-v0")) == (0.25, None)
 
 
+def test_training_takes_the_threshold_of_a_dataset_unless_another_is_given(odd_episodes: Episodes) -> None:
+    minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.25)
+    foreign("others/plain-v0")
+    mine = Path("minari:me/odd-v0")
+    assert open_problem(None, mine).spec.goal_threshold == 0.25
+    assert open_problem(None, mine, 2.0).spec.goal_threshold == 2.0
+    with pytest.raises(GoatError, match="needs --goal-threshold"):
+        open_problem(None, Path("minari:others/plain-v0"))
+
+
 def test_datasets_of_others_are_read() -> None:
     foreign("others/reach-v1")
     loaded = datasets.load("minari:others/reach-v1")

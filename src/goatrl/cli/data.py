@@ -199,7 +199,7 @@ class DataInfo:
         group = None if name is None else tasks.get(name)
         if group is not None:
             group.check_fits(episodes.spec(group.spec.goal_threshold), self.data)
-        own = minari.goal_threshold(self.data.removeprefix(minari.PREFIX)) if minari.is_id(self.data) else None
+        own = None if self.data in tasks.groups() else datasets.goal_threshold(self.data)
         table = Table(title=self.data, title_justify="left", show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")  # a checksum is shown whole

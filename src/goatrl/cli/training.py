@@ -42,7 +42,7 @@ class Train:
     data: Annotated[Path | None, arg(metavar="FILE")] = None
     """A dataset file (.npz or one of the authors' .pkl), or minari:ID, instead of the group's own."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """How near counts as reached; needed for your own data without a group."""
+    """How near counts as reached; needed for your own data without a group, unless its Minari metadata has it."""
     seeds: int = 5
     """How many seeds train together (0, 1, …)."""
     set: UseAppendAction[tuple[str, ...]] = ()

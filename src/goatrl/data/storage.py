@@ -51,6 +51,11 @@ def load(source: Path | str) -> Episodes:
         raise GoatError(f"{path}: {error}") from None
 
 
+def goal_threshold(source: Path | str) -> float | None:
+    """How near to a goal counts as reached, if a dataset itself says it; a file never does."""
+    return minari.goal_threshold(str(source).removeprefix(minari.PREFIX)) if minari.is_id(source) else None
+
+
 def location(source: Path | str) -> str:
     """Where a dataset is, in words that mean the same from every folder."""
     return str(source) if minari.is_id(source) else str(Path(source).resolve())
