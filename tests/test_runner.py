@@ -13,8 +13,9 @@ import pytest
 import safetensors
 
 from conftest import made_by_hand
-from goatrl import tasks
+from goatrl import checkpoint, tasks
 from goatrl.benchmark import agents, estimate, paper, records, runner, statistics, suites
+from goatrl.benchmark.records import Training
 from goatrl.benchmark.runner import Progress
 from goatrl.benchmark.suites import Column
 from goatrl.learn import normalize
@@ -46,6 +47,14 @@ def test_agents_that_were_trained_are_judged_without_training_again(tmp_path: Pa
     assert runner.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None) == []
     (cell,) = records.read_all(tmp_path)
     assert cell.seeds == (0, 1)
+
+
+def test_kept_agents_that_do_not_fit_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    (planned,) = plan(tmp_path, "bc")
+    file = agents.path(tmp_path, planned.config, (0, 1))
+    checkpoint.save(file, {"old": np.zeros(3)}, {"training": dataclasses.asdict(Training((0, 1), {}, 2, 1.0, {}))})
+    with pytest.raises(GoatError, match=r"does not fit.*or delete this file to train its agents again"):
+        runner.run(SUITE, [planned], tmp_path, lambda progress: None)
 
 
 def test_the_same_numbers_as_without_a_break(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,10 @@ def save(folder: Path, config: CellConfig, training: Training, algorithm: Algori
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
     like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
-    return _training(file), checkpoint.restore(file, that_acts(members[0][0], config.spec, like))
+    try:
+        return _training(file), checkpoint.restore(file, that_acts(members[0][0], config.spec, like))
+    except GoatError as error:
+        raise GoatError(f"{error}; or delete this file to train its agents again") from None
 
 
 def that_acts(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
