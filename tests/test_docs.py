@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from goatrl import algorithms, cli, learn
-from goatrl.benchmark import runner, suites
+from goatrl.benchmark import curves, finetuning, runner, suites
 from goatrl.learn import policies, quantile, relabel, values, weights
+from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 
 ROOT = Path(__file__).parents[1]
@@ -97,3 +98,17 @@ def test_published_tables_are_those_of_the_records(written: Path) -> None:
     assert written.read_text() == tables.comma_separated(by_metric)
     for metric, table in by_metric.items():
         assert written.with_name(f"{metric}.md").read_text() == tables.markdown(table)
+
+
+def test_published_curves_are_those_of_the_records() -> None:
+    recorded = curves.read_all(ROOT / "results" / "finetune")
+    for suite in finetuning.SUITES.values():
+        found, random = suite.order(recorded), curves.references(recorded)
+        written = ROOT / "results" / "finetune" / f"{suite.name}.csv"
+        assert written.exists() == bool(found)
+        if found:
+            standings = curves.standings(found, random)
+            assert written.read_text() == tuning.comma_separated(found, standings)
+            assert written.with_suffix(".md").read_text() == tuning.markdown(
+                suite, standings, finetuning.check(suite, found, random)
+            )

@@ -408,6 +408,16 @@ def test_one_folder_of_records_is_enough(folder: Path) -> None:
     assert [each.name for each in webpage.experiments(folder)] == ["paper", "pointreach"], "in the order of the suites"
 
 
+def test_experiments_are_told_apart(folder: Path, tmp_path: Path) -> None:
+    goat = next(cell for cell in records.read_all(folder / "paper") if cell.label == "GOAT")
+    records.write(tmp_path / "mine", goat)
+    records.write(tmp_path / "robots", dataclasses.replace(goat, suite="ablation-rnd"))
+    assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots"]
+    other = next(cell for cell in records.read_all(folder / "paper") if cell.label == "BC")
+    records.write(tmp_path / "robots", other)
+    assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots paper", "ablation-rnd"]
+
+
 def test_folders_without_records_are_refused(tmp_path: Path) -> None:
     with pytest.raises(GoatError, match="no such folder"):
         webpage.page(tmp_path / "nowhere")

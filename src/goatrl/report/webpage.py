@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -88,18 +89,25 @@ def record_folders(folder: Path) -> list[Path]:
 
 
 def experiments(folder: Path) -> list[Experiment]:
-    """In the order of the suites, then of the folders' names."""
-    found = []
+    """In the order of the suites, then of the folders' names. Each has the name of its folder if it is alone there, otherwise its
+    suite's, or both if other folders have records of that suite."""
+    found: list[tuple[Path, Suite, Sequence[Cell]]] = []
     for path in record_folders(folder):
         recorded = records.read_all(path)
         made_for = {cell.suite for cell in recorded}
         cells = [(suite, runner.belonging(suite, recorded, path)) for suite in suites.SUITES]
         # Suites share cells: one is also there when others have recorded all of its columns.
         shown = [(suite, mine) for suite, mine in cells if suite.name in made_for or _has_all_columns(suite, mine)]
-        for suite, mine in shown:
-            name = path.resolve().name if len(shown) == 1 else f"{path.resolve().name} {suite.name}"
-            found.append(Experiment(name, suite, mine, path))
-    return sorted(found, key=lambda each: suites.SUITES.index(each.suite))
+        found += [(path, suite, mine) for suite, mine in shown]
+    in_folder, of_suite = Counter(path for path, _, _ in found), Counter(suite.name for _, suite, _ in found)
+
+    def name(path: Path, suite: Suite) -> str:
+        if in_folder[path] == 1:
+            return path.resolve().name
+        return suite.name if of_suite[suite.name] == 1 else f"{path.resolve().name} {suite.name}"
+
+    named = [Experiment(name(path, suite), suite, mine, path) for path, suite, mine in found]
+    return sorted(named, key=lambda each: suites.SUITES.index(each.suite))
 
 
 def _has_all_columns(suite: Suite, cells: Sequence[Cell]) -> bool:
