@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,18 @@ def test_published_tables_are_those_of_the_records(written: Path) -> None:
     assert written.read_text() == tables.comma_separated(by_metric)
     for metric, table in by_metric.items():
         assert written.with_name(f"{metric}.md").read_text() == tables.markdown(table)
+
+
+def test_tables_are_printed_again_without_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    for record in (ROOT / "results" / "robots").glob("hand-near-far--gofar*.parquet"):
+        shutil.copy(record, tmp_path)
+    assert cli.main(["bench", "ablation-gofar", "--out", str(tmp_path)]) == 0
+    published = ROOT / "results" / "robots" / "ablation-gofar"
+    assert {path.name: path.read_text() for path in (tmp_path / "ablation-gofar").iterdir()} == {
+        path.name: path.read_text() for path in published.iterdir()
+    }
 
 
 def test_published_curves_are_those_of_the_records() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +48,25 @@ def test_agents_that_were_trained_are_judged_without_training_again(tmp_path: Pa
     assert runner.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None) == []
     (cell,) = records.read_all(tmp_path)
     assert cell.seeds == (0, 1)
+
+
+def test_a_dataset_is_opened_only_if_something_is_to_be_trained_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None)
+    asked: list[str] = []
+
+    def again(seeds: int, **named: Any) -> list[runner.Planned]:
+        only = {"groups": [GROUP], "algorithm_names": ["bc"], "prepare": asked.extend}
+        return runner.plan(SUITE, tmp_path, seeds=seeds, **{"updates": 8} | only | named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "open_problem", forbidden)
+        (recorded,) = again(2)
+        with pytest.raises(GoatError, match="differs in updates"):
+            again(2, updates=16)
+    assert (recorded.missing, asked) == ((), [])
+    (planned,) = again(3)
+    assert (planned.missing, asked) == ((2,), [GROUP])
+    assert planned.config == recorded.config
 
 
 def test_kept_agents_that_do_not_fit_are_refused_with_what_to_do(tmp_path: Path) -> None:

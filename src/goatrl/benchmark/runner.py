@@ -55,7 +55,7 @@ class Planned:
     """A cell that is wanted, with what its folder already holds of it."""
 
     label: str
-    problem: Problem
+    problem: Problem | None  # none where all cells of its group are recorded: nothing needs the dataset then
     group: TaskGroup
     algorithm: Algorithm
     config: CellConfig
@@ -87,8 +87,12 @@ def plan(
     algorithm_names: Sequence[str] = (),
     data: Mapping[str, Path] | None = None,
     updates: int | None = None,
+    prepare: Callable[[Sequence[str]], None] = lambda groups: None,
 ) -> list[Planned]:
-    """All cells of a suite, in its order, after the choice of groups and algorithms."""
+    """All cells of a suite, in its order, after the choice of groups and algorithms.
+
+    `prepare` is told the groups whose own datasets will be opened, before they are.
+    """
     data = data or {}
     for name in (*groups, *data):
         if name not in suite.groups:
@@ -97,27 +101,36 @@ def plan(
         raise GoatError(f"at least one seed is needed, not {seeds}")
     columns = choose_columns(suite.columns, algorithm_names)
     present = {(cell.config.group, cell.label): cell for cell in suite_cells(suite, folder)}
+
+    def unfinished(name: str) -> bool:
+        cells = [present.get((name, column.label)) for column in columns]
+        return any(cell is None or not set(range(seeds)) <= set(cell.seeds) for cell in cells)
+
+    chosen = groups or suite.groups
+    opened = [name for name in chosen if name in data or unfinished(name)]
+    prepare([name for name in opened if name not in data])
     planned = []
-    for name in groups or suite.groups:
-        problem = open_problem(name, data.get(name))
-        assert problem.group is not None
-        checksum, evaluation = problem.episodes.checksum(), problem.group.evaluation_checksum()
+    for name in chosen:
+        group = tasks.get(name)
+        problem = open_problem(name, data.get(name)) if name in opened else None
+        spec, checksum = (group.spec, None) if problem is None else (problem.spec, problem.episodes.checksum())
+        evaluation = group.evaluation_checksum()
         for column in columns:
             entry = algorithms.get(column.algorithm)
-            algorithm = _compose(column, problem.settings)
+            algorithm = _compose(column, group.settings)
+            recorded = present.get((name, column.label))
             config = CellConfig(
                 group=name,
                 algorithm=entry.name,
                 source=entry.source,
                 hyperparameters=hyperparameters(algorithm),
-                spec=problem.spec,
-                checksum=checksum,
+                spec=spec,
+                checksum=checksum or recorded.config.checksum,  # type: ignore[union-attr]
                 evaluation=evaluation,
-                updates=problem.settings.updates if updates is None else updates,
-                batch_size=problem.settings.batch_size,
+                updates=group.settings.updates if updates is None else updates,
+                batch_size=group.settings.batch_size,
             )
             check_schedule(config.updates, default_interval(config.updates, algorithm.target_every), algorithm.target_every)
-            recorded = present.get((name, column.label))
             if recorded is not None and recorded.config != config:
                 fields = [f.name for f in dataclasses.fields(config) if getattr(config, f.name) != getattr(recorded.config, f.name)]
                 raise GoatError(
@@ -125,8 +138,8 @@ def plan(
                     "choose another --out"
                 )
             missing = tuple(seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds)
-            judged = problem.group.judged() if suite.maps else problem.group.tasks
-            planned.append(Planned(column.label, problem, problem.group, algorithm, config, recorded, missing, judged))
+            judged = group.judged() if suite.maps else group.tasks
+            planned.append(Planned(column.label, problem, group, algorithm, config, recorded, missing, judged))
     return planned
 
 
@@ -205,6 +218,7 @@ def _members(cell: Planned) -> list[tuple[Algorithm, int]]:
 
 def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trained:
     config, problem = cells[0].config, cells[0].problem
+    assert problem is not None
     members = [member for cell in cells for member in _members(cell)]
     interval = default_interval(config.updates, cells[0].algorithm.target_every)
     report(Progress(cells, "training", 0, config.updates))

@@ -84,10 +84,15 @@ class Bench:
             raise GoatError(f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; {suite.name} does not")
         folder = Path("bench") / suite.home if self.out is None else self.out
         files = dataset_files(self.data)
-        runner.choose_columns(suite.columns, self.algorithms)  # a misspelt name should not wait for a dataset
-        ensure([name for name in self.groups or suite.groups if name in tasks.groups() and name not in files], self.yes)
         planned = runner.plan(
-            suite, folder, seeds=self.seeds, groups=self.groups, algorithm_names=self.algorithms, data=files, updates=self.updates
+            suite,
+            folder,
+            seeds=self.seeds,
+            groups=self.groups,
+            algorithm_names=self.algorithms,
+            data=files,
+            updates=self.updates,
+            prepare=lambda groups: ensure(groups, self.yes),
         )
         missing = sum(bool(cell.missing) for cell in planned)
         console.print(
@@ -114,7 +119,7 @@ def draw_datasets(planned: Sequence[runner.Planned], folder: Path) -> None:
     """A picture of each robot dataset beside the records, for the report, which does not open datasets."""
     for group, problem in {cell.group.name: (cell.group, cell.problem) for cell in planned}.values():
         path = folder / "media" / f"{group.name}--dataset.png"
-        if group.family != "point" and not path.exists():
+        if problem is not None and group.family != "point" and not path.exists():
             title = f"{group.label}: {problem.episodes.count:,} episodes"
             figures.save(data_figures.dataset(problem.episodes, title, group), path)
 
