@@ -317,5 +317,5 @@ def test_a_step_of_the_ladder_rises_or_not_on_the_groups_that_are_there() -> Non
         assert first.claim == "+HER raises the OOD average of BC"
         assert first.held is held
         assert "BC 50.0, +HER" in first.evidence
-        assert "over 1 OOD task(s)" in first.evidence
+        assert "OOD tasks: 1" in first.evidence
         assert all(other.held is None for other in others)

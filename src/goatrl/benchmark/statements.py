@@ -195,7 +195,7 @@ def rises(label: str, before: str) -> Conclusion:
         one, other = (statistics.scores(cells.values(), name, split="ood") for name in (label, before))
         better = statistics.improvement_interval(one, other)
         numbers = f"probability of improvement {better.value:.2f} [{better.low:.2f}, {better.high:.2f}]"
-        return ood[label] > ood[before], f"{_listed(ood)}; {numbers}; over {len(one.by_task())} OOD task(s)"
+        return ood[label] > ood[before], f"{_listed(ood)}; {numbers}; OOD tasks: {len(one.by_task())}"
 
     return Conclusion(f"{label} raises the OOD average of {before}", judge, (before, label), part=True)
 

@@ -93,7 +93,7 @@ def ablation(
 SUITES = (
     Suite(
         "paper",
-        "The paper's main table: nine task groups on the Fetch and Shadow Hand robots, eleven algorithms.",
+        "The paper's main table: all of its algorithms on the Fetch and Shadow Hand robots.",
         ROBOTS,
         PAPER_COLUMNS,
         {"success": "benchmark_success", "return": "benchmark_return"},

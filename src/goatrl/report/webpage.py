@@ -131,7 +131,7 @@ def describe(experiment: Experiment) -> Json:
         "metrics": {metric: _metric(experiment, metric) for metric in METRICS},
         "algorithms": experiment.labels,
         "seeds": _span(len(cell.seeds) for cell in cells),
-        "episodes": sum(cell.episodes.num_rows for cell in cells),
+        "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
         "best": {split: _best(averages["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
         "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
         "verdicts": [_verdict(verdict) for verdict in statements.check(suite, cells)],
