@@ -418,6 +418,21 @@ def test_experiments_are_told_apart(folder: Path, tmp_path: Path) -> None:
     assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots paper", "ablation-rnd"]
 
 
+def test_a_clip_that_two_experiments_show_is_in_the_page_once(folder: Path, tmp_path: Path) -> None:
+    goat, bc = (
+        next(cell for cell in records.read_all(folder / "paper") if (cell.config.group, cell.label) == ("push-left-right", label))
+        for label in ("GOAT", "BC")
+    )
+    shutil.copytree(folder / "paper" / "media", tmp_path / "media")
+    records.write(tmp_path, dataclasses.replace(goat, suite="ablation-rnd"))
+    records.write(tmp_path, bc)
+    assert [[cell.label for cell in each.cells] for each in webpage.experiments(tmp_path)] == [["GOAT", "BC"], ["GOAT"]]
+    page = webpage.page(tmp_path)
+    (clip,) = (tmp_path / "media").glob("*.mp4")
+    assert page.count('"label":"GOAT","task":"Right2Left","source"') == 2
+    assert page.count(base64.b64encode(clip.read_bytes()).decode()) == 1
+
+
 def test_folders_without_records_are_refused(tmp_path: Path) -> None:
     with pytest.raises(GoatError, match="no such folder"):
         webpage.page(tmp_path / "nowhere")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -130,16 +131,25 @@ def resampled(scores: Scores, resamples: int, *seed: int) -> Scores:
     return Scores(scores.label, tuple(_resampled_block(block, resamples, seed) for block in scores.blocks))
 
 
-def _resampled_block(block: Block, resamples: int, seed: Sequence[int]) -> Block:
-    chosen = _generator(seed, block.group).integers(len(block.seeds), size=(resamples, len(block.seeds)))
-    episodes = {}
-    for task, values in block.episodes.items():
-        generator, means = _generator(seed, block.group, task), np.empty(chosen.shape)
-        for place, mine in enumerate(values):
-            where = chosen == place
-            means[where] = _means_of_draws(mine, int(where.sum()), generator)
-        episodes[task] = means[..., None]
+def _resampled_block(block: Block, resamples: int, seed: tuple[int, ...]) -> Block:
+    episodes = {
+        task: _resampled_means(values.tobytes(), values.dtype.str, values.shape, block.group, task, resamples, seed)[..., None]
+        for task, values in block.episodes.items()
+    }
     return dataclasses.replace(block, episodes=episodes)
+
+
+@functools.lru_cache(maxsize=4096)  # of 80 kB: many averages and many suites are over the same episodes
+def _resampled_means(
+    content: bytes, kind: str, shape: tuple[int, int], group: str, task: str, resamples: int, seed: tuple[int, ...]
+) -> np.ndarray:
+    chosen = _generator(seed, group).integers(shape[0], size=(resamples, shape[0]))
+    generator, means = _generator(seed, group, task), np.empty(chosen.shape)
+    for place, mine in enumerate(np.frombuffer(content, kind).reshape(shape)):
+        where = chosen == place
+        means[where] = _means_of_draws(mine, int(where.sum()), generator)
+    means.flags.writeable = False
+    return means
 
 
 def _means_of_draws(episodes: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
@@ -204,11 +214,6 @@ def averages(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
 def summary(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
     """Averages over IID, OOD and all tasks."""
     return [each for each in averages(suite, cells, metric) if not each.group]
-
-
-def group_summary(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
-    """Averages over the tasks of each group."""
-    return [each for each in averages(suite, cells, metric) if each.group]
 
 
 def _labels(suite: Suite, cells: Sequence[Cell]) -> list[str]:

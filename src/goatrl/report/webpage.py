@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
@@ -40,7 +40,15 @@ def page(folder: Path) -> str:
     described += [finetuning.describe(each) for path in record_folders(folder) for each in finetuning.experiments(path)]
     if not described:
         raise GoatError(f"no records in {folder} or in the folders inside it; make some with `goat bench`")
-    data = {"folder": folder.resolve().name, "version": goatrl.__version__, "experiments": described}
+    files = {_key(path): path for each in record_folders(folder) for path in (each / "media").glob("*")}
+    groups = [group for each in described for group in each["groups"]]
+    shown = {group.get("picture") for group in groups} | {clip["source"] for group in groups for clip in group.get("clips", ())}
+    data = {
+        "folder": folder.resolve().name,
+        "version": goatrl.__version__,
+        "experiments": described,
+        "media": {key: _data_address(files[key]) for key in sorted(shown - {None})},  # once, however many experiments show it
+    }
     # "<" as an escape: no text inside can end the script element.
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     parts = resources.files("goatrl") / "report" / "page"
@@ -118,11 +126,9 @@ def describe(experiment: Experiment) -> Json:
     """All that the page shows of an experiment."""
     suite, cells = experiment.suite, experiment.cells
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in METRICS}
-    with ThreadPoolExecutor() as pool:  # resampling is most of the work, and done outside of Python
-        by_group = {metric: pool.submit(statistics.group_summary, suite, cells, metric) for metric in METRICS}
-        averaging = {metric: pool.submit(statistics.summary, suite, cells, metric) for metric in METRICS}
-        filling = {metric: pool.submit(_table, experiment, metric, table) for metric, table in by_metric.items()}
-    averages = {metric: found.result() for metric, found in averaging.items()}
+    table = {metric: _table(experiment, metric, found) for metric, found in by_metric.items()}
+    averages = {metric: statistics.averages(suite, cells, metric) for metric in METRICS}
+    over_all = {metric: [each for each in found if not each.group] for metric, found in averages.items()}
     return {
         "name": experiment.name,
         "suite": suite.name,
@@ -132,12 +138,12 @@ def describe(experiment: Experiment) -> Json:
         "algorithms": experiment.labels,
         "seeds": _span(len(cell.seeds) for cell in cells),
         "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
-        "best": {split: _best(averages["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
+        "best": {split: _best(over_all["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
         "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
         "verdicts": [_verdict(verdict) for verdict in statements.check(suite, cells)],
-        "averages": {metric: _averages(found, suite.decimals) for metric, found in averages.items()},
-        "groupAverages": {metric: _group_averages(experiment, found.result()) for metric, found in by_group.items()},
-        "table": {metric: filled.result() for metric, filled in filling.items()},
+        "averages": {metric: _averages(found, suite.decimals) for metric, found in over_all.items()},
+        "groupAverages": {metric: _group_averages(experiment, found) for metric, found in averages.items()},
+        "table": table,
         "groups": [_group(experiment, group) for group in experiment.groups],
         "reproduction": _reproduction(experiment),
     }
@@ -213,25 +219,37 @@ def _group_averages(experiment: Experiment, averages: Sequence[Average]) -> dict
 
 def _table(experiment: Experiment, metric: str, table: Sequence[tables.Entry]) -> dict[str, dict[str, dict[str, Json]]]:
     """Group → task → algorithm → its number, with what stands behind it."""
-    suite, decimals = experiment.suite, experiment.suite.decimals
     at = {(entry.dataset, entry.task, entry.column): entry for entry in table}
     found: dict[str, dict[str, dict[str, Json]]] = {}
-    for label in experiment.labels:
-        for block in statistics.scores(experiment.cells, label, metric).blocks:
-            for task, episodes in block.episodes.items():
-                alone = Scores(label, (dataclasses.replace(block, episodes={task: episodes}),))
-                sure = statistics.interval(alone, statistics.average)
-                entry = at[tasks.get(block.group).label, task, label]
-                found.setdefault(block.group, {}).setdefault(task, {})[label] = {
-                    "value": _number(entry.mean, decimals),
-                    "std": _number(entry.std, decimals),
-                    "low": _number(suite.scale(metric) * sure.low, decimals),
-                    "high": _number(suite.scale(metric) * sure.high, decimals),
-                    "seeds": block.seeds,
-                    "each": [_number(suite.scale(metric) * value, decimals) for value in episodes.mean(axis=-1).tolist()],
-                    "paper": entry.paper,
-                    "far": entry.far,
-                }
+    with ThreadPoolExecutor() as pool:  # resampling is most of the work, and done outside of Python
+        columns = pool.map(lambda label: _column(experiment, metric, label, at), experiment.labels)
+    for label, column in zip(experiment.labels, columns, strict=True):
+        for (group, task), entry in column.items():
+            found.setdefault(group, {}).setdefault(task, {})[label] = entry
+    return found
+
+
+def _column(
+    experiment: Experiment, metric: str, label: str, at: Mapping[tuple[str, str, str], tables.Entry]
+) -> dict[tuple[str, str], Json]:
+    """(group, task) → its number."""
+    decimals, scale = experiment.suite.decimals, experiment.suite.scale(metric)
+    found = {}
+    for block in statistics.scores(experiment.cells, label, metric).blocks:
+        for task, episodes in block.episodes.items():
+            alone = Scores(label, (dataclasses.replace(block, episodes={task: episodes}),))
+            sure = statistics.interval(alone, statistics.average)
+            entry = at[tasks.get(block.group).label, task, label]
+            found[block.group, task] = {
+                "value": _number(entry.mean, decimals),
+                "std": _number(entry.std, decimals),
+                "low": _number(scale * sure.low, decimals),
+                "high": _number(scale * sure.high, decimals),
+                "seeds": block.seeds,
+                "each": [_number(scale * value, decimals) for value in episodes.mean(axis=-1).tolist()],
+                "paper": entry.paper,
+                "far": entry.far,
+            }
     return found
 
 
@@ -249,7 +267,7 @@ def _group(experiment: Experiment, group: TaskGroup) -> Json:
         "updates": max(cell.config.updates for cell in cells.values()),
         "curves": {label: curves for label, cell in cells.items() if (curves := _curves(cell))},
         "settings": _settings(cells),
-        **_media(experiment.folder, group),
+        **_media(experiment.folder, group, cells),
     }
 
 
@@ -339,14 +357,19 @@ def _digits(value: float) -> float | None:
     return float(f"{value:.3g}") if math.isfinite(value) else None
 
 
-def _media(folder: Path, group: TaskGroup) -> Json:
-    """A picture of the dataset and clips of agents, if there are any beside the records."""
+def _media(folder: Path, group: TaskGroup, labels: Collection[str]) -> Json:
+    """A picture of the dataset and clips of these algorithms' agents, if there are any beside the records: what to call them."""
     picture = folder / "media" / f"{group.name}--dataset.png"
     clips = []
     for path in sorted((folder / "media").glob(f"{group.name}--*--*.mp4")):
         _, label, task = path.stem.split("--", 2)
-        clips.append({"label": label, "task": task, "source": _data_address(path)})
-    return {"picture": _data_address(picture) if picture.exists() else None, "clips": clips}
+        if label in labels:
+            clips.append({"label": label, "task": task, "source": _key(path)})
+    return {"picture": _key(picture) if picture.exists() else None, "clips": clips}
+
+
+def _key(path: Path) -> str:
+    return f"{path.resolve().parents[1].name}/{path.name}"
 
 
 def _data_address(path: Path) -> str:

@@ -647,11 +647,11 @@ function pictures(group) {
   if (!group.picture && !group.clips.length) return null;
   const splits = Object.fromEntries(group.tasks.map((task) => [task.name, task.split]));
   const clips = group.clips.map(({ label, task, source }) => {
-    const video = h("video", { controls: true, playsinline: true, preload: "metadata", "aria-label": `${label} on ${task}`, src: clipAddress(source) });
+    const video = h("video", { controls: true, playsinline: true, preload: "metadata", "aria-label": `${label} on ${task}`, src: clipAddress(DATA.media[source]) });
     video.muted = true;
     return panel("", [`${label} on ${task} `, splits[task] ? badge(splits[task]) : null, h("span", { class: "soft" }, "One agent. A green frame at the end: goal met; a red one: missed")], video);
   });
-  const data = group.picture && panel("wide", "The dataset", h("img", { src: group.picture, alt: `Places, starts and goals in the dataset of ${group.label}` }));
+  const data = group.picture && panel("wide", "The dataset", h("img", { src: DATA.media[group.picture], alt: `Places, starts and goals in the dataset of ${group.label}` }));
   return section("Pictures", h("div", { class: "panels" }, data, ...clips));
 }
 
