@@ -245,12 +245,12 @@ def test_the_papers_averages_are_those_that_it_prints(label: str, iid: float, oo
     assert [each.paper for each in found[:2]] == pytest.approx([iid, ood], abs=0.051)
 
 
-def test_a_summary_of_groups() -> None:
+def test_averages_of_groups() -> None:
     cells = [
         make_cell(REACH, {"Right": [[1, 1]], "Left": [[0, 1]]}),
         make_cell(PUSH, {"Right2Right": [[1]], "Right2Left": [[0]], "Left2Right": [[0]], "Left2Left": [[0]]}),
     ]
-    reach, push = statistics.group_summary(ROBOTS, cells, "success")
+    reach, push = (each for each in statistics.averages(ROBOTS, cells, "success") if each.group)
     assert (reach.group, reach.tasks, reach.of, reach.mean) == ("Reach Left-Right", 2, 2, pytest.approx(75.0))
     assert (push.group, push.tasks, push.of, push.mean) == ("Push Left-Right", 4, 4, pytest.approx(25.0))
     assert (reach.paper, push.paper) == pytest.approx((99.5, 75.575))  # the paper prints 99.5 and 75.6
@@ -312,10 +312,25 @@ def test_only_groups_that_all_columns_have_are_compared() -> None:
     assert over([*first, second, mine]) == both, "a user's own column on another group changes nothing"
     assert over([first[0], second]) == [], "two columns without a common group"
     assert over([mine]) == [("Mine", split, tasks) for split, tasks in (("iid", 1), ("ood", 1), ("all", 2))]
-    groups = statistics.group_summary(ROBOTS, [*first, second, mine], "success")
+    groups = [each for each in statistics.averages(ROBOTS, [*first, second, mine], "success") if each.group]
     assert [(each.label, each.group) for each in groups] == [
         ("GOAT(tau)", "Reach Left-Right"),
         ("GOAT(tau)", "Push Near-Far"),
         ("GOAT", "Reach Left-Right"),
         ("Mine", "Reach Near-Far"),
     ]
+
+
+def test_what_is_drawn_depends_on_the_episodes_and_their_place_alone() -> None:
+    """Draws are kept: other episodes, another group or task, or another seed never get those of somebody else."""
+    many = {"R10": [[0, 1, 2, 3, 4, 5], [5, 5, 4, 0, 0, 1]]}
+    drawn = statistics.resampled(by_hand(many), 50, 0).blocks[0].episodes["R10"]
+    np.testing.assert_array_equal(statistics.resampled(by_hand(many, label="HER"), 50, 0).blocks[0].episodes["R10"], drawn)
+    others = [
+        statistics.resampled(by_hand({"R10": [many["R10"][0], many["R10"][0]]}), 50, 0),
+        statistics.resampled(by_hand(many, names=[NON_EXPERT]), 50, 0),
+        statistics.resampled(by_hand(many), 50, 1),
+    ]
+    assert not any(np.array_equal(other.blocks[0].episodes["R10"], drawn) for other in others)
+    renamed = statistics.resampled(by_hand({"R20": many["R10"]}), 50, 0).blocks[0].episodes["R20"]
+    assert not np.array_equal(renamed, drawn)
