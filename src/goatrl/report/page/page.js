@@ -707,8 +707,11 @@ function show(first) {
   document.title = `${title} – goatrl report`;
   MAIN.replaceChildren(...nodes);
   for (const link of document.querySelectorAll("#experiments a")) {
-    if (link.hash === address(parts[0] ?? "") ) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    const list = link.closest("ul");
+    if (link.hash === address(parts[0] ?? "") ) {
+      link.setAttribute("aria-current", "page");
+      list.scrollLeft += link.getBoundingClientRect().left - list.getBoundingClientRect().left; // on a phone the list is one long line
+    } else link.removeAttribute("aria-current");
   }
   if (first) return;
   scrollTo(0, 0);
