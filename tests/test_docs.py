@@ -113,6 +113,22 @@ def test_tables_are_printed_again_without_datasets(tmp_path: Path, monkeypatch: 
     }
 
 
+def test_curves_are_printed_again_without_datasets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    published = ROOT / "results" / "finetune"
+    for record in published.glob("finetune-ddpg--push-left-right--*.parquet"):
+        shutil.copy(record, tmp_path)
+    command = ["bench", "finetune-ddpg", "--groups", "push-left-right", "--algorithms", "goat", "wgcsl", "random"]
+    assert cli.main([*command, "--out", str(tmp_path)]) == 2
+    assert "add --episodes 2000" in " ".join(capsys.readouterr().err.split())
+    assert cli.main([*command, "--episodes", "2000", "--out", str(tmp_path)]) == 0
+    again = (tmp_path / "finetune-ddpg.csv").read_text()
+    assert (published / "finetune-ddpg.csv").read_text().startswith(again), "Push comes first there"
+
+
 def test_published_curves_are_those_of_the_records() -> None:
     recorded = curves.read_all(ROOT / "results" / "finetune")
     for suite in finetuning.SUITES.values():

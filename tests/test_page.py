@@ -416,6 +416,8 @@ def test_experiments_are_told_apart(folder: Path, tmp_path: Path) -> None:
     other = next(cell for cell in records.read_all(folder / "paper") if cell.label == "BC")
     records.write(tmp_path / "robots", other)
     assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots paper", "ablation-rnd"]
+    (tmp_path / "mine").rename(tmp_path / "ablation-rnd")
+    assert [each.name for each in webpage.experiments(tmp_path)] == ["ablation-rnd", "robots paper", "robots ablation-rnd"]
 
 
 def test_a_clip_that_two_experiments_show_is_in_the_page_once(folder: Path, tmp_path: Path) -> None:

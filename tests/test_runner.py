@@ -15,6 +15,7 @@ import safetensors
 
 from conftest import made_by_hand
 from goatrl import checkpoint, tasks
+from goatrl import data as datasets
 from goatrl.benchmark import agents, estimate, paper, records, runner, statistics, suites
 from goatrl.benchmark.records import Training
 from goatrl.benchmark.runner import Progress
@@ -69,11 +70,25 @@ def test_a_dataset_is_opened_only_if_something_is_to_be_trained_on_it(tmp_path: 
     assert planned.config == recorded.config
 
 
+def test_a_folder_has_one_dataset_for_each_group(tmp_path: Path) -> None:
+    other = tmp_path / "other.npz"
+    datasets.save(datasets.make(tasks.get("pointreach-non-expert-10")), other)
+
+    def again(name: str, data: dict[str, Path] | None = None) -> list[runner.Planned]:
+        return runner.plan(SUITE, tmp_path, seeds=1, groups=[GROUP], algorithm_names=[name], updates=8, data=data)
+
+    runner.run(SUITE, again("bc", {GROUP: other}), tmp_path, lambda progress: None)
+    assert [cell.missing for cell in again("bc")] == [()], "printing it again needs no dataset"
+    assert [cell.missing for cell in again("gcsl", {GROUP: other})] == [(0,)]
+    with pytest.raises(GoatError, match=r"trained on another dataset.*--data pointreach-expert-10=FILE"):
+        again("gcsl")
+
+
 def test_kept_agents_that_do_not_fit_are_refused_with_what_to_do(tmp_path: Path) -> None:
     (planned,) = plan(tmp_path, "bc")
     file = agents.path(tmp_path, planned.config, (0, 1))
     checkpoint.save(file, {"old": np.zeros(3)}, {"training": dataclasses.asdict(Training((0, 1), {}, 2, 1.0, {}))})
-    with pytest.raises(GoatError, match=r"does not fit.*or delete this file to train its agents again"):
+    with pytest.raises(GoatError, match=r"does not fit.*; delete this file to train its agents again"):
         runner.run(SUITE, [planned], tmp_path, lambda progress: None)
 
 

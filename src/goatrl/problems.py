@@ -29,19 +29,21 @@ class Problem:
 
 def open_problem(group: str | None, data: Path | None, goal_threshold: float | None = None) -> Problem:
     """The dataset of a task group, or a file in its place, or data alone with a goal threshold, given or its own."""
-    if group is None and data is None:
-        raise GoatError("name a task group with --group, or your own file with --data and --goal-threshold; see `goat list`")
-    known = None if group is None else tasks.get(group)
-    episodes = datasets.of_group(known) if data is None else datasets.load(data)  # type: ignore[arg-type]
-    if goal_threshold is None:
-        goal_threshold = datasets.goal_threshold(data) if known is None else known.spec.goal_threshold  # type: ignore[arg-type]
-    if goal_threshold is None:
-        raise GoatError("your own data needs --goal-threshold: how near to a goal counts as reached (or a --group that has one)")
-    if not (math.isfinite(goal_threshold) and goal_threshold > 0):
+    if goal_threshold is not None and not (math.isfinite(goal_threshold) and goal_threshold > 0):
         raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")
-    spec = episodes.spec(goal_threshold)
-    if known is None:
-        return Problem(episodes, spec, Settings(), None)
+    if group is None:
+        if data is None:
+            raise GoatError("name a task group with --group, or your own file with --data and --goal-threshold; see `goat list`")
+        episodes = datasets.load(data)
+        threshold = datasets.goal_threshold(data) if goal_threshold is None else goal_threshold
+        if threshold is None:
+            raise GoatError(
+                "your own data needs --goal-threshold: how near to a goal counts as reached (or a --group that has one)"
+            )
+        return Problem(episodes, episodes.spec(threshold), Settings(), None)
+    known = tasks.get(group)
+    episodes = datasets.of_group(known) if data is None else datasets.load(data)
+    spec = episodes.spec(known.spec.goal_threshold if goal_threshold is None else goal_threshold)
     known.check_fits(spec, str(data))
     return Problem(episodes, spec, known.settings, known)
 

@@ -31,10 +31,7 @@ def save(folder: Path, config: CellConfig, training: Training, algorithm: Algori
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
     like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
-    try:
-        return _training(file), checkpoint.restore(file, that_acts(members[0][0], config.spec, like))
-    except GoatError as error:
-        raise GoatError(f"{error}; or delete this file to train its agents again") from None
+    return _training(file), checkpoint.restore(file, that_acts(members[0][0], config.spec, like))
 
 
 def that_acts(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:

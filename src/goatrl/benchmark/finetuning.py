@@ -130,22 +130,30 @@ def plan(
     data: Mapping[str, Path] | None = None,
     updates: int | None = None,
     episodes: int = finetune.EPISODES,
+    prepare: Callable[[Sequence[str]], None] = lambda groups: None,
 ) -> list[Planned]:
-    """All curves of a suite, in its order, after the choice of groups and columns."""
-    data = data or {}
+    """All curves of a suite, in its order, after the choice of groups and columns.
+
+    `prepare` is told the groups whose own datasets will be opened, before they are; where all curves are recorded none is.
+    """
+    data, chosen, columns = data or {}, groups or suite.groups, columns or suite.columns
     for name in (*groups, *data):
         if name not in suite.groups:
             raise unknown(f"group of {suite.name}", name, suite.groups)
     present = {(curve.group, curve.label): curve for curve in curves.read_all(folder) if curve.suite == suite.name}
+    trained = [column for column in columns if column.algorithm != RANDOM]
+    opened = [name for name in chosen if name in data or any((name, column.label) not in present for column in trained)]
+    prepare([name for name in opened if name not in data and trained])
     planned = []
-    for name in groups or suite.groups:
-        problem: Problem | None = None
-        for column in columns or suite.columns:
+    for name in chosen:
+        problem = open_problem(name, data.get(name)) if name in opened and trained else None
+        for column in columns:
             offline = None
             if column.algorithm == RANDOM:
                 about = finetune.random_plan(name, range(seeds), episodes).about
+            elif problem is None:
+                about = _asked_for(present[name, column.label], seeds, updates, episodes)
             else:
-                problem = problem or open_problem(name, data.get(name))
                 offline = configure(column.algorithm, problem, data=data.get(name), seeds=tuple(range(seeds)), updates=updates)
                 about = finetune.describe(offline, suite.by, episodes)
             about = json.loads(json.dumps(about))  # as records hold it
@@ -157,15 +165,29 @@ def plan(
     return planned
 
 
-def _check_same(folder: Path, recorded: Curve, about: Mapping[str, Any]) -> None:
+def _stored(recorded: Curve) -> dict[str, Any]:
+    """What a curve was made with, but the checksum of its checkpoint."""
     stored = dict(recorded.config)
     if isinstance(stored["from"], dict):
         stored["from"] = {name: value for name, value in stored["from"].items() if name != "checkpoint"}
+    return stored
+
+
+def _asked_for(recorded: Curve, seeds: int, updates: int | None, episodes: int) -> dict[str, Any]:
+    """A recorded curve's configuration as far as it can be known without its dataset: with the numbers that are asked for."""
+    stored = _stored(recorded)
+    origin = stored["from"] if updates is None else stored["from"] | {"updates": updates}
+    return stored | {"from": origin, "seeds": list(range(seeds)), "episodes": episodes}
+
+
+def _check_same(folder: Path, recorded: Curve, about: Mapping[str, Any]) -> None:
+    stored = _stored(recorded)
     different = [name for name in dict.fromkeys([*about, *stored]) if about.get(name) != stored.get(name)]
     if different:
+        hint = f"add --episodes {stored['episodes']}, or " if "episodes" in different else ""
         raise GoatError(
             f"{folder} holds {recorded.label} on {recorded.group} of another configuration (differs in {', '.join(different)}); "
-            "choose another --out"
+            f"{hint}choose another --out"
         )
 
 

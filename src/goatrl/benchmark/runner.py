@@ -113,7 +113,16 @@ def plan(
     for name in chosen:
         group = tasks.get(name)
         problem = open_problem(name, data.get(name)) if name in opened else None
-        spec, checksum = (group.spec, None) if problem is None else (problem.spec, problem.episodes.checksum())
+        spec = group.spec if problem is None else problem.spec
+        used = {cell.config.checksum for (where, _), cell in present.items() if where == name}
+        if problem is not None:
+            used.add(problem.episodes.checksum())
+        if len(used) > 1:
+            raise GoatError(
+                f"{folder} holds records on {name} that were trained on another dataset (differs in checksum); "
+                f"choose another --out, or name that dataset with --data {name}=FILE"
+            )
+        (checksum,) = used
         evaluation = group.evaluation_checksum()
         for column in columns:
             entry = algorithms.get(column.algorithm)
@@ -125,7 +134,7 @@ def plan(
                 source=entry.source,
                 hyperparameters=hyperparameters(algorithm),
                 spec=spec,
-                checksum=checksum or recorded.config.checksum,  # type: ignore[union-attr]
+                checksum=checksum,
                 evaluation=evaluation,
                 updates=group.settings.updates if updates is None else updates,
                 batch_size=group.settings.batch_size,
@@ -207,7 +216,10 @@ def _trained(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trai
     """The agents of some cells: those on disk, the others after training, all of them at once."""
     files = {cell.label: agents.path(folder, cell.config, cell.missing) for cell in cells}
     ready = [cell for cell in cells if files[cell.label].exists()]
-    found = [(cell, *agents.load(files[cell.label], _members(cell), cell.config)) for cell in ready]
+    try:
+        found = [(cell, *agents.load(files[cell.label], _members(cell), cell.config)) for cell in ready]
+    except GoatError as error:
+        raise GoatError(f"{error}; delete this file to train its agents again") from None
     rest = [cell for cell in cells if cell not in ready]
     return found + (_train(rest, folder, report) if rest else [])
 

@@ -139,7 +139,7 @@ def _resampled_block(block: Block, resamples: int, seed: tuple[int, ...]) -> Blo
     return dataclasses.replace(block, episodes=episodes)
 
 
-@functools.lru_cache(maxsize=4096)  # of 80 kB: many averages and many suites are over the same episodes
+@functools.lru_cache(maxsize=4096)  # of 80 kB for five seeds: many averages and many suites are over the same episodes
 def _resampled_means(
     content: bytes, kind: str, shape: tuple[int, int], group: str, task: str, resamples: int, seed: tuple[int, ...]
 ) -> np.ndarray:

@@ -49,7 +49,7 @@ class Ablate:
     environment: Annotated[str | None, arg(metavar="ID")] = None
     """The Gymnasium environment to judge in, as for `goat evaluate`; MODULE:ID imports the module first."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """How near counts as reached; needed with --environment."""
+    """How near counts as reached; needed with --environment, unless the data's Minari metadata has it."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """Instead of an environment: the task group whose settings are used and on all of whose tasks agents are judged."""
     seeds: int = 3

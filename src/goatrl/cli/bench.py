@@ -15,6 +15,7 @@ from goatrl.cli import bench_finetuning
 from goatrl.cli.board import Board, live
 from goatrl.cli.console import console, dataset_files, duration, plural
 from goatrl.cli.datasets import ensure
+from goatrl.data.making import checksums
 from goatrl.files import write_atomically
 from goatrl.report import data_figures, figures, tables
 from goatrl.runs import Interrupted
@@ -94,6 +95,10 @@ class Bench:
             updates=self.updates,
             prepare=lambda groups: ensure(groups, self.yes),
         )
+        reprinted = {cell.group.name: cell.config.checksum for cell in planned if cell.problem is None}
+        others = sorted(name for name, checksum in reprinted.items() if checksum != checksums().get(name))
+        if others:
+            console.print(f"note: the records on {', '.join(others)} are of agents trained on other data than goatrl makes")
         missing = sum(bool(cell.missing) for cell in planned)
         console.print(
             f"{suite.name}: {plural(len(planned), 'cell')} of {plural(self.seeds, 'seed')}, {missing} to run, records in {folder}"

@@ -10,9 +10,7 @@ import jax
 from rich.progress import Progress as Bars
 from rich.progress import TaskID
 
-from goatrl import tasks
 from goatrl.benchmark import curves, estimate, finetuning, runner
-from goatrl.benchmark.curves import RANDOM
 from goatrl.benchmark.finetuning import Planned, Progress, Suite
 from goatrl.benchmark.statements import Verdict
 from goatrl.cli.console import console, duration, losses, plural, progress_bar
@@ -35,11 +33,17 @@ def run(
     yes: bool,
 ) -> tuple[list[Verdict], list[str]]:
     """Run what is missing, and publish all that the folder holds. Returns verdicts, and what diverged."""
-    columns = runner.choose_columns(suite.columns, algorithms)  # a misspelt name should not wait for a dataset
-    if any(column.algorithm != RANDOM for column in columns):
-        ensure([name for name in groups or suite.groups if name in tasks.groups() and name not in data], yes)
+    columns = runner.choose_columns(suite.columns, algorithms)
     planned = finetuning.plan(
-        suite, folder, seeds=seeds, groups=groups, columns=columns, data=data, updates=updates, episodes=episodes
+        suite,
+        folder,
+        seeds=seeds,
+        groups=groups,
+        columns=columns,
+        data=data,
+        updates=updates,
+        episodes=episodes,
+        prepare=lambda missing: ensure(missing, yes),
     )
     missing = [cell for cell in planned if cell.recorded is None]
     console.print(

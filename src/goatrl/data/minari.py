@@ -60,7 +60,7 @@ def load(name: str) -> Episodes:
 def goal_threshold(name: str) -> float | None:
     """How near counts as reached, which `export` writes into the metadata; datasets of others do not say it."""
     found = _library().load_dataset(name).storage.metadata.get("goal_threshold")
-    return float(found) if isinstance(found, int | float) else None
+    return float(found) if isinstance(found, int | float) and math.isfinite(found) and found > 0 else None
 
 
 def export(

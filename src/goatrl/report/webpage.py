@@ -109,10 +109,13 @@ def experiments(folder: Path) -> list[Experiment]:
         found += [(path, suite, mine) for suite, mine in shown]
     in_folder, of_suite = Counter(path for path, _, _ in found), Counter(suite.name for _, suite, _ in found)
 
+    alone = {path.resolve().name for path, count in in_folder.items() if count == 1}
+
     def name(path: Path, suite: Suite) -> str:
+        where = path.resolve().name
         if in_folder[path] == 1:
-            return path.resolve().name
-        return suite.name if of_suite[suite.name] == 1 else f"{path.resolve().name} {suite.name}"
+            return where
+        return suite.name if of_suite[suite.name] == 1 and suite.name not in alone else f"{where} {suite.name}"
 
     named = [Experiment(name(path, suite), suite, mine, path) for path, suite, mine in found]
     return sorted(named, key=lambda each: suites.SUITES.index(each.suite))
@@ -369,7 +372,7 @@ def _media(folder: Path, group: TaskGroup, labels: Collection[str]) -> Json:
 
 
 def _key(path: Path) -> str:
-    return f"{path.resolve().parents[1].name}/{path.name}"
+    return f"{path.parents[1].name}/{path.name}"
 
 
 def _data_address(path: Path) -> str:
