@@ -142,11 +142,11 @@ def plan(
             raise unknown(f"group of {suite.name}", name, suite.groups)
     present = {(curve.group, curve.label): curve for curve in curves.read_all(folder) if curve.suite == suite.name}
     trained = [column for column in columns if column.algorithm != RANDOM]
-    opened = [name for name in chosen if name in data or any((name, column.label) not in present for column in trained)]
-    prepare([name for name in opened if name not in data and trained])
+    opened = [name for name in chosen if any(name in data or (name, column.label) not in present for column in trained)]
+    prepare([name for name in opened if name not in data])
     planned = []
     for name in chosen:
-        problem = open_problem(name, data.get(name)) if name in opened and trained else None
+        problem = open_problem(name, data.get(name)) if name in opened else None
         for column in columns:
             offline = None
             if column.algorithm == RANDOM:

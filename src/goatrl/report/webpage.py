@@ -97,8 +97,10 @@ def record_folders(folder: Path) -> list[Path]:
 
 
 def experiments(folder: Path) -> list[Experiment]:
-    """In the order of the suites, then of the folders' names. Each has the name of its folder if it is alone there, otherwise its
-    suite's, or both if other folders have records of that suite."""
+    """In the order of the suites, then of the folders' names.
+
+    Each has the name of its folder if it is alone there, otherwise its suite's, or both where that name is another's too.
+    """
     found: list[tuple[Path, Suite, Sequence[Cell]]] = []
     for path in record_folders(folder):
         recorded = records.read_all(path)
@@ -108,7 +110,6 @@ def experiments(folder: Path) -> list[Experiment]:
         shown = [(suite, mine) for suite, mine in cells if suite.name in made_for or _has_all_columns(suite, mine)]
         found += [(path, suite, mine) for suite, mine in shown]
     in_folder, of_suite = Counter(path for path, _, _ in found), Counter(suite.name for _, suite, _ in found)
-
     alone = {path.resolve().name for path, count in in_folder.items() if count == 1}
 
     def name(path: Path, suite: Suite) -> str:
