@@ -14,6 +14,7 @@ from hypothesis import settings as hypothesis_settings
 
 from goatrl.benchmark.curves import Curve
 from goatrl.benchmark.records import Cell, CellConfig, Training
+from goatrl.benchmark.timing import SUITE, Timing
 from goatrl.data import point
 from goatrl.evaluate import SCHEMA
 from goatrl.types import Episodes, Spec, make_episodes
@@ -85,6 +86,20 @@ def made_curve(
     }
     versions = {stage: {"goatrl": "0.1.0", "device": "none"} for stage in ("offline", "online")}
     return Curve(suite, group, label, config, versions, tuple(range(seeds)), every * np.arange(judgements), success)
+
+
+def made_timing(label: str, chunks: tuple[float, ...], interval: int = 800, updates: int = 40_000, seeds: int = 5) -> Timing:
+    """A record of the time that an algorithm trains."""
+    names = {column.label: column.algorithm for column in SUITE.columns}
+    config = {
+        "algorithm": names.get(label, label.lower()),
+        "group": SUITE.groups[0],
+        "seeds": seeds,
+        "updates": updates,
+        "batch_size": 512,
+        "episodes": 5_000,
+    }
+    return Timing(label, config, {"goatrl": "0.1.0", "device": "cpu"}, interval, chunks)
 
 
 def learning(start: float, end: float, half: float, seeds: int = 5, judgements: int = 21, seed: int = 0) -> np.ndarray:

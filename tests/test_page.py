@@ -23,9 +23,9 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from conftest import learning, made_by_hand, made_curve
+from conftest import learning, made_by_hand, made_curve, made_timing
 from goatrl import algorithms, cli, tasks
-from goatrl.benchmark import curves, finetuning, paper, records, runner, statistics, suites
+from goatrl.benchmark import curves, finetuning, paper, records, runner, statistics, suites, timing
 from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.data.making import checksums
 from goatrl.evaluate import SCHEMA
@@ -47,6 +47,7 @@ VIEWS = (
     f"#/pointreach/{POINT}",
     "#/finetune-ddpg",
     "#/finetune-own",
+    "#/training-time",
     "#/everything",
 )
 TUNED = {"GOAT": (0.4, 0.9, 3), "MARWIL+HER": (0.3, 0.7, 6), "random": (0.05, 0.5, 9)}  # label → how it learns
@@ -258,7 +259,7 @@ def tuned_curves() -> list[curves.Curve]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two experiments, one of them with pictures, and one in fine-tuning."""
+    """Two experiments, one of them with pictures, one in fine-tuning, and training times."""
     folder = tmp_path_factory.mktemp("experiments")
     write_suite(folder / "paper", GROUPS, LABELS, SEEDS)
     for algorithm, (label, reached) in enumerate((("GOAT", 15), ("Goal BC", 4))):
@@ -274,6 +275,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "notes").mkdir()
     for curve in tuned_curves():
         curves.write(folder / "finetune", curve)
+    for place, column in enumerate(timing.SUITE.columns):
+        timing.write(
+            folder / "training-time", made_timing(column.label, (0.1 + 0.05 * place, 0.11 + 0.05 * place, 0.2 + 0.05 * place))
+        )
     return folder
 
 
@@ -791,7 +796,7 @@ def test_nothing_moves_for_those_who_do_not_want_it(browser: Browser) -> None:
 def test_one_folder_of_curves_is_enough(folder: Path) -> None:
     described = stored_in(webpage.page(folder / "finetune"))["experiments"]
     assert [each["name"] for each in described] == ["finetune-ddpg", "finetune-own"]
-    assert described == stored_in(webpage.page(folder))["experiments"][2:], "after the others"
+    assert described == stored_in(webpage.page(folder))["experiments"][2:4], "after the others"
     assert described[0]["reproduction"]["command"] == (
         "goat bench finetune-ddpg --algorithms goat marwil+her random --seeds 5 --data push-left-right=FILE pick-left-right=FILE"
     )
@@ -884,3 +889,12 @@ def test_lines_are_visible_by_day_and_by_night(browser: Browser, scheme: str) ->
     for place in range(11):
         light, dark = sorted((luminance(color(browser, f"series-{place}")), ground), reverse=True)
         assert (light + 0.05) / (dark + 0.05) >= 3, f"series {place}"
+
+
+def test_training_times_are_shown_from_the_shortest(browser: Browser) -> None:
+    browser.go("#/training-time")
+    rows = browser.run("[...document.querySelectorAll('#main table.results tbody tr')].map((row) => row.innerText.split('\\t'))")
+    assert [row[0] for row in rows] == [column.label for column in timing.SUITE.columns]  # made in this order
+    assert rows[0][1:3] == ["5.5", "5.0 to 10.0"]
+    assert rows[1][1:3] == ["8.0", "7.5 to 12.5"]
+    assert browser.run("document.querySelectorAll('#main svg .bar').length") == len(rows)

@@ -17,7 +17,7 @@ from goatrl.files import write_atomically
 from goatrl.types import GoatError, Spec
 
 _METADATA = b"goatrl"
-CURVE = b"goatrl curve"  # what records of fine-tuning have instead; they may lie in the same folder
+CURVE, TIMING = b"goatrl curve", b"goatrl timing"  # what records of fine-tuning and of times have; they may lie in the same folder
 _FORMAT = 1
 
 
@@ -117,7 +117,7 @@ def files(folder: Path, kind: bytes = _METADATA) -> list[Path]:
     """The records of a kind, and what is of no kind, so that whoever reads it says what is wrong with it."""
     if (folder / "config.json").exists():
         raise GoatError(f"{folder} is a run, not a folder of records; `goat bench` makes records")
-    others = {_METADATA, CURVE} - {kind}
+    others = {_METADATA, CURVE, TIMING} - {kind}
     return [path for path in sorted(folder.glob("*.parquet")) if not others & _metadata(path)]
 
 

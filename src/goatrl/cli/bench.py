@@ -10,8 +10,8 @@ from rich.markup import escape
 from tyro.conf import Positional, arg
 
 from goatrl import finetune, tasks
-from goatrl.benchmark import estimate, finetuning, records, runner, statements, statistics, suites
-from goatrl.cli import bench_finetuning
+from goatrl.benchmark import estimate, finetuning, records, runner, statements, statistics, suites, timing
+from goatrl.cli import bench_finetuning, bench_timing
 from goatrl.cli.board import Board, live
 from goatrl.cli.console import console, dataset_files, duration, plural
 from goatrl.cli.datasets import ensure
@@ -32,13 +32,14 @@ class Bench:
       goat bench pointreach --groups pointreach-expert-10 --algorithms goat bc --seeds 3
       goat bench pointreach --data pointreach-expert-10=clean.pkl --out results/theirs
       goat bench finetune-ddpg --groups push-left-right
+      goat bench training-time
     """
 
     suite: Positional[str]
     """A name from `goat list`."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Where records and tables go; bench/robots, bench/pointreach or bench/finetune if not given. Suites that share cells may
-    share a folder."""
+    """Where records and tables go; bench/robots, bench/pointreach, bench/finetune or bench/training-time if not given. Suites
+    that share cells may share a folder."""
     groups: tuple[str, ...] = ()
     """Only these task groups."""
     algorithms: tuple[str, ...] = ()
@@ -56,11 +57,15 @@ class Bench:
     """Make datasets that are missing, without asking."""
 
     def run(self) -> None:
-        names = [*finetuning.SUITES, *(suite.name for suite in suites.SUITES)]
+        names = [*finetuning.SUITES, timing.SUITE.name, *(suite.name for suite in suites.SUITES)]
         if self.suite not in names:
             raise unknown("suite", self.suite, names)
+        if self.episodes is not None and self.suite not in finetuning.SUITES:
+            raise GoatError(f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; {self.suite} does not")
         if self.suite in finetuning.SUITES:
             self._finetune(finetuning.SUITES[self.suite])
+        elif self.suite == timing.SUITE.name:
+            self._time()
         else:
             self._bench(suites.get(self.suite))
 
@@ -80,9 +85,13 @@ class Bench:
         if failures:
             raise Diverged("; ".join(failures))
 
+    def _time(self) -> None:
+        if self.groups or self.data:
+            raise GoatError(f"{self.suite} is of {timing.SUITE.groups[0]}, on no dataset; leave out --groups and --data")
+        folder = timing.HOME if self.out is None else self.out
+        print_verdicts(bench_timing.run(folder, algorithms=self.algorithms, seeds=self.seeds, updates=self.updates))
+
     def _bench(self, suite: suites.Suite) -> None:
-        if self.episodes is not None:
-            raise GoatError(f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; {suite.name} does not")
         folder = Path("bench") / suite.home if self.out is None else self.out
         files = dataset_files(self.data)
         planned = runner.plan(

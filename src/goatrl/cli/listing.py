@@ -6,7 +6,7 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from goatrl import algorithms, tasks
-from goatrl.benchmark import finetuning, suites
+from goatrl.benchmark import finetuning, suites, timing
 from goatrl.cli.console import console
 from goatrl.learn.parameters import hyperparameters
 from goatrl.problems import settings_of
@@ -36,7 +36,11 @@ class List:
                 table.add_row(name, str(value))
             console.print(table)
             return
-        every_suite: list[suites.Suite | finetuning.Suite] = [*suites.SUITES, *finetuning.SUITES.values()]
+        every_suite: list[suites.Suite | finetuning.Suite | timing.Suite] = [
+            *suites.SUITES,
+            *finetuning.SUITES.values(),
+            timing.SUITE,
+        ]
         for title, rows in (
             ("Algorithms", [(e.name, e.label, e.summary) for e in sorted(algorithms.entries().values(), key=lambda e: e.name)]),
             ("Task groups", [(g.name, g.label, ", ".join(t.name for t in g.tasks)) for g in tasks.groups().values()]),

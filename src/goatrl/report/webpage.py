@@ -22,11 +22,11 @@ from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statistics import Average, Scores
 from goatrl.benchmark.suites import Suite
 from goatrl.data.making import checksums
-from goatrl.report import finetuning, maps, tables
+from goatrl.report import finetuning, maps, tables, timing
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError
 
-PARTS = ("page.html", "page.css", "finetune.js", "page.js")
+PARTS = ("page.html", "page.css", "finetune.js", "timing.js", "page.js")
 METRICS = {"success": "Success", "return": "Return"}
 MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
 PAPER_WIDTH = 400  # paths are drawn on whole numbers, as many as this across
@@ -38,6 +38,7 @@ def page(folder: Path) -> str:
     """The whole report of a folder of records, or of a folder of such folders."""
     described = [describe(each) for each in experiments(folder)]
     described += [finetuning.describe(each) for path in record_folders(folder) for each in finetuning.experiments(path)]
+    described += [found for path in record_folders(folder) if (found := timing.describe(path)) is not None]
     if not described:
         raise GoatError(f"no records in {folder} or in the folders inside it; make some with `goat bench`")
     files = {_key(path): path for each in record_folders(folder) for path in (each / "media").glob("*")}

@@ -125,14 +125,15 @@ function summaryFacts(experiment) {
   );
 }
 
-const isTuning = (experiment) => experiment.kind === "finetune"; // drawn by finetune.js
+// Experiments with a view of their own, each in a file of its own: what a card says, and the view.
+const KINDS = { finetune: [tuningFacts, tuningView], timing: [timingFacts, timingView] };
 
 function overview() {
   const cards = DATA.experiments.map((experiment) =>
     h("article", { class: "card" },
       h("h2", {}, h("a", { href: address(experiment.name) }, experiment.name)),
       h("p", { class: "soft small" }, experiment.about),
-      isTuning(experiment) ? tuningFacts(experiment) : summaryFacts(experiment)),
+      (KINDS[experiment.kind]?.[0] ?? summaryFacts)(experiment)),
   );
   const episodes = DATA.experiments.reduce((sum, experiment) => sum + experiment.episodes, 0);
   return h("div", { class: "view" },
@@ -159,7 +160,7 @@ function verdicts(experiment) {
 
 // Charts with one row per algorithm
 
-function rowChart({ title, rows, metric, bars }) {
+function rowChart({ title, rows, metric, bars, spread = "95 % interval" }) {
   const longest = Math.max(...rows.map((row) => row.label.length));
   const [width, left, step, top] = [NARROW.matches ? 290 : 380, Math.min(Math.max(60, 8.4 * longest + 12), 170), 21, 4];
   const right = width - 46;
@@ -175,7 +176,7 @@ function rowChart({ title, rows, metric, bars }) {
   });
   rows.forEach((row, place) => {
     const y = top + step * (place + 0.5);
-    const words = `${row.label}: ${withUnit(row.value, metric)}, 95 % interval ${range(row, metric)}`;
+    const words = `${row.label}: ${withUnit(row.value, metric)}, ${spread} ${range(row, metric)}`;
     shapes.push(s("g", {},
       s("title", {}, row.paper === null ? words : `${words}; paper ${fixed(row.paper, metric)}`),
       s("rect", { x: 0, y: y - step / 2, width, height: step, fill: "transparent" }),
@@ -491,7 +492,7 @@ function reproduction(experiment, more = "The page of each dataset has the hyper
       h("summary", {}, "Command, checksums and versions"),
       h("p", {}, "These records come from"), h("pre", {}, command),
       command.includes("=FILE") ? h("p", { class: "soft small" }, "FILE stands for a dataset with the checksum below.") : null,
-      frameOf("Checksums", h("table", { class: "settings" }, head("Group", "Dataset (SHA-256)", "Dataset is", "Evaluation (SHA-256)"), h("tbody", {}, ...rows))),
+      rows.length === 0 ? null : frameOf("Checksums", h("table", { class: "settings" }, head("Group", "Dataset (SHA-256)", "Dataset is", "Evaluation (SHA-256)"), h("tbody", {}, ...rows))),
       frameOf("Versions", h("table", { class: "settings" }, head("Made with", "Versions"),
         h("tbody", {}, ...Object.entries(versions).map(([name, found]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, found.join(", "))))))),
       h("p", { class: "soft small" }, more)));
@@ -687,13 +688,13 @@ function groupView(experiment, group) {
 
 function view(parts) {
   if (parts[0] === "everything") {
-    const all = DATA.experiments.flatMap((experiment) => (isTuning(experiment) ? [tuningView(experiment)]
+    const all = DATA.experiments.flatMap((experiment) => (experiment.kind ? [KINDS[experiment.kind][1](experiment)]
       : [experimentView(experiment), ...experiment.groups.map((group) => groupView(experiment, group))]));
     return ["Everything", [overview(), ...all]];
   }
   const experiment = DATA.experiments.find((each) => each.name === parts[0]) || (DATA.experiments.length === 1 ? DATA.experiments[0] : null);
   if (!experiment) return ["Benchmark report", [overview()]];
-  if (isTuning(experiment)) return [experiment.name, [tuningView(experiment)]];
+  if (experiment.kind) return [experiment.name, [KINDS[experiment.kind][1](experiment)]];
   const group = experiment.groups.find((each) => each.name === parts[1]);
   return group ? [`${group.label}, ${experiment.name}`, [groupView(experiment, group)]] : [experiment.name, [experimentView(experiment)]];
 }

@@ -1,0 +1,44 @@
+"use strict";
+
+// The view of training times. It is drawn with the parts in page.js, which comes after it.
+
+const secondsOf = { title: "Seconds", unit: "", decimals: 1 };
+
+function timingFacts(experiment) {
+  const sorted = [...experiment.rows].sort((one, other) => one.value - other.value);
+  const [held, judged] = [experiment.verdicts.filter((v) => v.held).length, experiment.verdicts.filter((v) => v.held !== null).length];
+  const named = (row) => [row.label, " ", h("span", { class: "soft" }, `${row.value.toFixed(1)} s`)];
+  return facts(
+    ["Algorithms", `${experiment.algorithms.length}`],
+    ["Shortest", ...named(sorted[0])],
+    ["Longest", ...named(sorted.at(-1))],
+    judged ? ["The paper’s conclusions", `${held} of ${judged}`, h("span", { class: "soft" }, " held")] : null,
+  );
+}
+
+/** The next round number. */
+function ceiling(value) {
+  const unit = 10 ** Math.floor(Math.log10(value));
+  return [1, 2, 4, 5, 8, 10].map((factor) => factor * unit).find((each) => each >= value);
+}
+
+function timingView(experiment) {
+  const rows = [...experiment.rows].sort((one, other) => one.value - other.value).map((row) => ({ ...row, paper: null }));
+  const metric = { ...secondsOf, full: ceiling(Math.max(...rows.map((row) => row.high))) };
+  const chart = () => panel("", ["Seconds", h("span", { class: "soft" }, experiment.of)],
+    rowChart({ title: "Training time in seconds", rows, metric, bars: true, spread: "by chunk" }));
+  const heads = ["Algorithm", "Seconds", "By chunk", `× ${experiment.base}`];
+  const line = (row) => h("tr", {}, h("th", { scope: "row" }, row.label), h("td", {}, row.value.toFixed(1)),
+    h("td", {}, `${row.low.toFixed(1)} to ${row.high.toFixed(1)}`), h("td", {}, row.ratio === null ? "–" : row.ratio.toFixed(2)));
+  return h("div", { class: "view" },
+    heading(experiment.name),
+    h("p", { class: "lead" }, experiment.about),
+    h("div", { class: "card summary" }, timingFacts(experiment)),
+    section("Training time",
+      h("p", { class: "key" }, `Bar: ${experiment.of}, without compilation, from the median of some chunks of updates; line: from the shortest and the longest chunk.`),
+      live(() => h("div", { class: "panels" }, chart())),
+      frameOf("Training time", h("table", { class: "results" },
+        h("thead", {}, h("tr", {}, ...heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, ...rows.map(line))))),
+    verdicts(experiment),
+    reproduction(experiment, "Episodes are made up, as many as a dataset of Push has: times do not depend on what is in them."));
+}

@@ -1,0 +1,124 @@
+"""Tables of training times, and what the page shows of them."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from goatrl import tasks
+from goatrl.benchmark import timing
+from goatrl.benchmark.statements import Verdict
+from goatrl.benchmark.timing import Timing
+from goatrl.tasks import TaskGroup
+
+BASE = "BC"  # of whose time the others' are multiples
+
+
+def _group() -> TaskGroup:
+    return tasks.get(*timing.SUITE.groups)
+
+
+def heading(found: Sequence[Timing]) -> str:
+    """What the times are of."""
+    config, devices = found[0].config, sorted({each.versions["device"] for each in found})
+    seeds = "1 seed" if config["seeds"] == 1 else f"{config['seeds']} seeds at once"
+    return f"{config['updates']:,} updates of {seeds}, batch {config['batch_size']}, on {', '.join(devices)}"
+
+
+def _ratio(found: Sequence[Timing], each: Timing) -> float | None:
+    base = next((other.seconds for other in found if other.label == BASE), None)
+    return None if base is None else each.seconds / base
+
+
+def _texts(found: Sequence[Timing], each: Timing) -> list[str]:
+    ratio, spread = _ratio(found, each), each.every_seconds
+    return [f"{each.seconds:.1f}", f"{min(spread):.1f}–{max(spread):.1f}", "–" if ratio is None else f"{ratio:.2f}"]
+
+
+HEADINGS = ("seconds", "by chunk", f"× {BASE}")
+
+
+def terminal(found: Sequence[Timing]) -> Table:
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    drawn.add_column("", no_wrap=True)
+    for name in HEADINGS:
+        drawn.add_column(name, justify="right", no_wrap=True)
+    for each in found:
+        drawn.add_row(each.label, *_texts(found, each))
+    return drawn
+
+
+def markdown(found: Sequence[Timing], verdicts: Sequence[Verdict]) -> str:
+    marks = {True: "held", False: "not held", None: "not checked"}
+    lines = [
+        f"# {timing.SUITE.name}\n\n{timing.SUITE.summary}\n\nSeconds for {heading(found)}, without compilation: the median by "
+        f"{timing.CHUNKS} chunks of {found[0].interval} updates.\n",
+        f"| | {' | '.join(HEADINGS)} |\n|---|{'---:|' * len(HEADINGS)}",
+        *(f"| {each.label} | {' | '.join(_texts(found, each))} |" for each in found),
+        "\n## Statements\n",
+        *(f"- **{marks[verdict.held]}**: {verdict.claim} ({verdict.evidence})" for verdict in verdicts),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def comma_separated(found: Sequence[Timing]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["label", "algorithm", "device", "seeds", "updates", "seconds", "low", "high"])
+    for each in found:
+        config, spread = each.config, each.every_seconds
+        numbers = [f"{value:.3f}" for value in (each.seconds, min(spread), max(spread))]
+        writer.writerow([each.label, config["algorithm"], each.versions["device"], config["seeds"], config["updates"], *numbers])
+    return buffer.getvalue()
+
+
+# The page
+
+
+def describe(folder: Path) -> dict[str, Any] | None:
+    """All that the page shows of the times in a folder, if there are any."""
+    found = timing.read_all(folder)
+    if not found:
+        return None
+    suite, where = timing.SUITE.name, folder.resolve().name
+    versions: dict[str, set[str]] = {}
+    for each in found:
+        for name, version in each.versions.items():
+            versions.setdefault(name, set()).add(version)
+    return {
+        "kind": "timing",
+        "name": suite if suite.startswith(where) else f"{where} {suite}",
+        "suite": timing.SUITE.name,
+        "about": timing.SUITE.summary,
+        "of": heading(found),
+        "base": BASE,
+        "episodes": 0,
+        "algorithms": [each.label for each in found],
+        "rows": [_row(found, each) for each in found],
+        "groups": [],
+        "verdicts": [dataclasses.asdict(verdict) for verdict in timing.check(found)],
+        "reproduction": {"command": command(found), "datasets": [], "versions": {k: sorted(v) for k, v in versions.items()}},
+    }
+
+
+def _row(found: Sequence[Timing], each: Timing) -> dict[str, Any]:
+    ratio, spread = _ratio(found, each), each.every_seconds
+    numbers = {"value": each.seconds, "low": min(spread), "high": max(spread), "ratio": ratio}
+    return {"label": each.label, **{name: None if value is None else round(value, 2) for name, value in numbers.items()}}
+
+
+def command(found: Sequence[Timing]) -> str:
+    config, words = found[0].config, ["goat", "bench", timing.SUITE.name]
+    if [each.label for each in found] != [column.label for column in timing.SUITE.columns]:
+        words += ["--algorithms", *(each.config["algorithm"] for each in found)]
+    words += ["--seeds", str(config["seeds"])]
+    if config["updates"] != _group().settings.updates:
+        words += ["--updates", str(config["updates"])]
+    return " ".join(words)
