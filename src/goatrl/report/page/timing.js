@@ -25,7 +25,7 @@ function ceiling(value) {
 function timingView(experiment) {
   const rows = [...experiment.rows].sort((one, other) => one.value - other.value).map((row) => ({ ...row, paper: null }));
   const metric = { ...secondsOf, full: ceiling(Math.max(...rows.map((row) => row.high))) };
-  const chart = () => panel("", ["Seconds", h("span", { class: "soft" }, experiment.of)],
+  const chart = () => panel("all", ["Seconds", h("span", { class: "soft" }, experiment.of)],
     rowChart({ title: "Training time in seconds", rows, metric, bars: true, spread: "by chunk" }));
   const heads = ["Algorithm", "Seconds", "By chunk", `× ${experiment.base}`];
   const line = (row) => h("tr", {}, h("th", { scope: "row" }, row.label), h("td", {}, row.value.toFixed(1)),
@@ -36,7 +36,9 @@ function timingView(experiment) {
     h("div", { class: "card summary" }, timingFacts(experiment)),
     section("Training time",
       h("p", { class: "key" }, `Bar: ${experiment.of}, without compilation, from the median of some chunks of updates; line: from the shortest and the longest chunk.`),
-      live(() => h("div", { class: "panels" }, chart())),
+      live(() => h("div", { class: "panels" }, chart()))),
+    section("All numbers",
+      h("p", { class: "key" }, `× ${experiment.base}: a multiple of its time.`),
       frameOf("Training time", h("table", { class: "results" },
         h("thead", {}, h("tr", {}, ...heads.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, ...rows.map(line))))),
     verdicts(experiment),
