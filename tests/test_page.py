@@ -270,6 +270,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     media = folder / "paper" / "media"
     media.mkdir()
     Image.new("RGB", (40, 30), "navy").save(media / "push-left-right--dataset.png")
+    Image.new("RGB", (60, 30), "navy").save(media / "push-left-right--uncertainty.png")
     clip = np.zeros((10, 32, 32, 3), np.uint8)
     imageio.imwrite(media / "push-left-right--GOAT--Right2Left.mp4", clip, **video.WRITERS[".mp4"])
     (folder / "notes").mkdir()
@@ -750,7 +751,8 @@ def test_curves_bars_and_settings_of_a_group(browser: Browser) -> None:
 
 def test_pictures_and_clips(browser: Browser) -> None:
     browser.go("#/paper/push-left-right")
-    assert browser.run("document.querySelector('img').decode().then(() => document.querySelector('img').naturalWidth)") == 40
+    widths = "Promise.all([...document.querySelectorAll('img')].map(image => image.decode().then(() => image.naturalWidth)))"
+    assert browser.run(widths) == [40, 60], "the dataset, and what the uncertainty weight prefers"
     clip = browser.run(
         """new Promise(done => {
             const clip = document.querySelector('video');

@@ -28,6 +28,7 @@ from goatrl.types import GoatError
 
 PARTS = ("page.html", "page.css", "finetune.js", "timing.js", "page.js")
 METRICS = {"success": "Success", "return": "Return"}
+PICTURES = ("dataset", "uncertainty")  # of a group
 MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
 PAPER_WIDTH = 400  # paths are drawn on whole numbers, as many as this across
 
@@ -43,12 +44,12 @@ def page(folder: Path) -> str:
         raise GoatError(f"no records in {folder} or in the folders inside it; make some with `goat bench`")
     files = {_key(path): path for each in record_folders(folder) for path in (each / "media").glob("*")}
     groups = [group for each in described for group in each["groups"]]
-    shown = {group.get("picture") for group in groups} | {clip["source"] for group in groups for clip in group.get("clips", ())}
+    shown = {each["source"] for group in groups for kind in ("pictures", "clips") for each in group.get(kind, ())}
     data = {
         "folder": folder.resolve().name,
         "version": goatrl.__version__,
         "experiments": described,
-        "media": {key: _data_address(files[key]) for key in sorted(shown - {None})},  # once, however many experiments show it
+        "media": {key: _data_address(files[key]) for key in sorted(shown)},  # once, however many experiments show it
     }
     # "<" as an escape: no text inside can end the script element.
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
@@ -363,14 +364,16 @@ def _digits(value: float) -> float | None:
 
 
 def _media(folder: Path, group: TaskGroup, labels: Collection[str]) -> Json:
-    """A picture of the dataset and clips of these algorithms' agents, if there are any beside the records: what to call them."""
-    picture = folder / "media" / f"{group.name}--dataset.png"
+    """Pictures of a group and clips of these algorithms' agents, if there are any beside the records: what to call them."""
+    pictures = [
+        {"of": of, "source": _key(path)} for of in PICTURES if (path := folder / "media" / f"{group.name}--{of}.png").exists()
+    ]
     clips = []
     for path in sorted((folder / "media").glob(f"{group.name}--*--*.mp4")):
         _, label, task = path.stem.split("--", 2)
         if label in labels:
             clips.append({"label": label, "task": task, "source": _key(path)})
-    return {"picture": _key(picture) if picture.exists() else None, "clips": clips}
+    return {"pictures": pictures, "clips": clips}
 
 
 def _key(path: Path) -> str:

@@ -644,16 +644,24 @@ function clipAddress(source) {
   return media.at(-1);
 }
 
+const PICTURES = {
+  dataset: ["The dataset", "Places, starts and goals in the dataset"],
+  uncertainty: ["What the uncertainty weight prefers", "Supervised loss and distance to the goal, by rising uncertainty weight, in samples"],
+};
+
 function pictures(group) {
-  if (!group.picture && !group.clips.length) return null;
+  if (!group.pictures.length && !group.clips.length) return null;
   const splits = Object.fromEntries(group.tasks.map((task) => [task.name, task.split]));
   const clips = group.clips.map(({ label, task, source }) => {
     const video = h("video", { controls: true, playsinline: true, preload: "metadata", "aria-label": `${label} on ${task}`, src: clipAddress(DATA.media[source]) });
     video.muted = true;
     return panel("", [`${label} on ${task} `, splits[task] ? badge(splits[task]) : null, h("span", { class: "soft" }, "One agent. A green frame at the end: goal met; a red one: missed")], video);
   });
-  const data = group.picture && panel("wide", "The dataset", h("img", { src: DATA.media[group.picture], alt: `Places, starts and goals in the dataset of ${group.label}` }));
-  return section("Pictures", h("div", { class: "panels" }, data, ...clips));
+  const images = group.pictures.map(({ of, source }) => {
+    const [caption, alt] = PICTURES[of];
+    return panel("wide", caption, h("img", { src: DATA.media[source], alt: `${alt} of ${group.label}` }));
+  });
+  return section("Pictures", h("div", { class: "panels" }, ...images, ...clips));
 }
 
 function settings(experiment, group, title = "Settings") {
