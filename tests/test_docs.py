@@ -138,6 +138,4 @@ def test_published_curves_are_those_of_the_records() -> None:
         if found:
             standings = curves.standings(found, random)
             assert written.read_text() == tuning.comma_separated(found, standings)
-            assert written.with_suffix(".md").read_text() == tuning.markdown(
-                suite, standings, finetuning.check(suite, found, random)
-            )
+            assert written.with_suffix(".md").read_text() == tuning.markdown(suite, standings, finetuning.check(suite, recorded))

@@ -185,7 +185,7 @@ def test_without_random_networks_there_is_no_level() -> None:
 )
 def test_goat_before_random(goat: list[float], held: bool, numbers: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = some_curves(rates(goat, goat), rates([0.1, 0.2, 0.6, 0.7], [0.1, 0.2, 0.6, 0.7]))
-    first, second = finetuning.check(DDPG, found, curves.references(found))
+    first, second, *others = finetuning.check(DDPG, found)
     assert first.claim == f"Push Left-Right: {finetuning.FASTER}"
     assert first.held is held
     ends = f"random ends at 50.0 %, GOAT at {100 * np.mean(goat[1:]):.1f} %"
@@ -194,6 +194,7 @@ def test_goat_before_random(goat: list[float], held: bool, numbers: str, capsys:
     assert " ".join(capsys.readouterr().out.split()) == f"{'held' if held else 'not held'}: {first.claim} ({first.evidence})"
     assert second.claim.startswith("Pick Left-Right")
     assert second.held is None, "nothing is recorded of it"
+    assert [each.held for each in others] == [None] * 4, "they need all agents"
 
 
 @pytest.mark.parametrize(("best", "held"), [("GOAT", True), ("GCSL", False)])
@@ -201,12 +202,54 @@ def test_goat_above_all_others_that_go_on_by_themselves(best: str, held: bool) -
     ends = {column.label: 0.9 if column.label == best else 0.6 for column in OWN.columns}
     found = [made_curve(label, rates([0.2, end, end, end]), "finetune-own") for label, end in ends.items()]
     random = made_curve("random", rates([0.1, 0.2, 0.3, 0.4]))
-    verdicts = {verdict.claim: verdict for verdict in finetuning.check(OWN, found, {random.group: random})}
+    verdicts = {verdict.claim: verdict for verdict in finetuning.check(OWN, [*found, random])}
     assert verdicts[f"Push Left-Right: {finetuning.FASTER}"].held, "beside the random networks of the other suite"
     verdict = verdicts[f"Push Left-Right: {finetuning.HIGHEST}"]
     assert verdict.held is held
     assert f"{best} 90.0 %" in verdict.evidence
-    assert [v.held for v in finetuning.check(OWN, found[1:], {})] == [None] * 4
+    assert verdicts[f"Push Left-Right: {finetuning.OFF_POLICY}"].held is None, "nothing of the other suite is recorded"
+    assert [v.held for v in finetuning.check(OWN, found[1:])] == [None] * 6
+
+
+def judged(suite: finetuning.Suite, claim: str, found: list[Curve]) -> finetuning.Verdict:
+    return next(verdict for verdict in finetuning.check(suite, found) if verdict.claim == f"Push Left-Right: {claim}")
+
+
+@pytest.mark.parametrize(("slow", "held"), [(("GCSL", "CQL+HER"), True), (("GCSL", "CQL+HER", "WGCSL"), False)])
+def test_most_agents_before_random(slow: tuple[str, ...], held: bool) -> None:
+    random = made_curve("random", rates([0.1, 0.2, 0.6, 0.7]))
+    labels = [column.label for column in DDPG.columns if column.label != "random"]
+    courses = {label: [0.2, 0.2, 0.2, 0.6] if label in slow else [0.2, 0.6, 0.6, 0.6] for label in labels}
+    found = [random, *(made_curve(label, rates(course)) for label, course in courses.items())]
+    verdict = judged(DDPG, finetuning.MOST, found)
+    assert verdict.held is held
+    assert verdict.evidence.startswith("environment steps: GOAT 9,800, WGCSL ")
+    assert verdict.evidence.endswith("GCSL 29,400, random 19,600")
+    assert judged(DDPG, finetuning.MOST, found[1:]).held is None
+
+
+def test_goat_over_the_whole_run() -> None:
+    ends_low = made_curve("GOAT", rates([0.8, 0.8, 0.8, 0.4]))  # 70 % of all judgements
+    others = [made_curve(column.label, rates([0.2, 0.8, 0.8, 0.9])) for column in DDPG.columns[1:]]  # 67.5 %
+    verdict = judged(DDPG, finetuning.LEADS, [ends_low, *others])
+    assert verdict.held
+    assert verdict.evidence.startswith("GOAT 70.0 %, WGCSL 67.5 %")
+    assert "random" not in verdict.evidence
+    assert not judged(DDPG, finetuning.LEADS, [made_curve("GOAT", rates([0.2, 0.8, 0.8, 0.8])), *others]).held
+
+
+@pytest.mark.parametrize(("gcsl", "held"), [(0.5, True), (0.3, False)])
+def test_by_ddpg_and_by_their_own_algorithm(gcsl: float, held: bool) -> None:
+    own = [made_curve(column.label, rates([0.4, 0.4]), "finetune-own") for column in OWN.columns]
+    by_ddpg = [made_curve(column.label, rates([gcsl if column.label == "GCSL" else 0.5] * 2)) for column in OWN.columns]
+    verdict = judged(OWN, finetuning.OFF_POLICY, [*own, *by_ddpg])
+    assert verdict.held is held
+    assert verdict.evidence == (
+        "by DDPG+HER and by its own: GOAT 50.0 and 40.0 %, WGCSL 50.0 and 40.0 %, MARWIL+HER 50.0 and 40.0 %, "
+        f"GCSL {100 * gcsl:.1f} and 40.0 %"
+    )
+    longer = [made_curve(column.label, rates([0.5] * 3)) for column in OWN.columns]
+    assert judged(OWN, finetuning.OFF_POLICY, [*own, *longer]).held is None, "not judged at the same steps"
 
 
 # Suites
@@ -243,7 +286,7 @@ def test_tables(tmp_path: Path) -> None:
     found = some_curves(rates([0.1, 0.2, 0.2, 0.2], [0.1, 0.9, 0.9, 0.9]), rates([0.3, 0.5, 0.5, 0.5], [0.3, 0.5, 0.5, 0.5]))
     random = curves.references(found)
     standings = curves.standings(found, random)
-    text = tuning.markdown(DDPG, standings, finetuning.check(DDPG, found, random))
+    text = tuning.markdown(DDPG, standings, finetuning.check(DDPG, found))
     assert "## Push Left-Right: random ends at 50.0 %" in text
     assert "| GOAT | 10.0 | 55.0 [20.0–90.0] | 10 [10–never] | 1 of 2 |" in text
     assert "- **not held**: Push Left-Right: GOAT's" in text

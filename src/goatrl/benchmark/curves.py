@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,11 @@ def final(success: np.ndarray) -> np.ndarray:
     return np.asarray(success[..., first:].mean(axis=-1))
 
 
+def overall(success: np.ndarray) -> np.ndarray:
+    """The mean over the whole run, of all judgements: (…, judgements) → (…)."""
+    return np.asarray(success.mean(axis=-1))
+
+
 def first_reached(steps: np.ndarray, success: np.ndarray, level: np.ndarray | float) -> np.ndarray:
     """The steps of the first judgement that is as high as a level, or infinity: (…, judgements), (…) → (…)."""
     high = success >= np.asarray(level)[..., None] - 1e-9
@@ -197,6 +202,6 @@ def faster(one: Curve, random: Curve) -> float:
     return float((_drawn_steps(one, random) < _drawn_steps(random, random)).mean())
 
 
-def higher(one: Curve, other: Curve) -> float:
-    """The share of resamples in which one ends higher than the other."""
-    return float((final(resampled(one)) > final(resampled(other))).mean())
+def higher(one: Curve, other: Curve, measure: Callable[[np.ndarray], np.ndarray] = final) -> float:
+    """The share of resamples in which one ends higher than the other, or has more of another measure."""
+    return float((measure(resampled(one)) > measure(resampled(other))).mean())

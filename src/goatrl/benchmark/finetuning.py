@@ -29,7 +29,10 @@ from goatrl.types import Algorithm, GoatError, unknown
 
 HOME = Path("bench") / "finetune"
 FASTER = "GOAT's initialisation reaches the random initialisation's final success in fewer environment steps"
+MOST = "most agents trained offline get to where random networks end in fewer environment steps than these"
+LEADS = "GOAT has the highest success over the whole run"
 HIGHEST = "GOAT ends higher than all others that go on by their own algorithm"
+OFF_POLICY = "DDPG+HER gives every agent a higher success over the whole run than its own algorithm"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,14 +61,14 @@ SUITES = {
             "Agents trained offline, and random networks, go on online by DDPG+HER (the paper shows a figure, no numbers).",
             by="ddpg_her",
             columns=(GOAT, WGCSL, CQL, MARWIL, GCSL, Column(RANDOM, RANDOM)),
-            statements=(FASTER,),
+            statements=(FASTER, MOST, LEADS),
         ),
         Suite(
             "finetune-own",
             "Agents trained offline go on online, each by its own algorithm (appendix; the paper shows a figure, no numbers).",
             by="own",
             columns=(GOAT, WGCSL, MARWIL, GCSL),
-            statements=(FASTER, HIGHEST),
+            statements=(FASTER, HIGHEST, OFF_POLICY),
         ),
     )
 }
@@ -247,23 +250,33 @@ def _go_on(cell: Planned, online: OnlineRun, plan: OnlinePlan, on_progress: OnPr
 
 
 Judged = tuple[bool, str]  # whether a statement holds, and the numbers behind that
+Here = Mapping[str, Mapping[str, Curve]]  # suite → label → curve, in one group
 UNKNOWN = (None, "not all of its curves are recorded")
 
 
-def check(suite: Suite, found: Sequence[Curve], random: Mapping[str, Curve]) -> list[Verdict]:
-    """Every statement of a suite for each of its groups, from records alone."""
-    judges = {FASTER: _faster_than_random, HIGHEST: _ends_highest}
-    verdicts = []
+def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
+    """Every statement of a suite for each of its groups, from records alone: its own, and what it is compared with."""
+    random, verdicts = curves.references(recorded), []
     for claim in suite.statements:
         for group in suite.groups:
-            mine = {curve.label: curve for curve in suite.order(found) if curve.group == group}
-            held, evidence = judges[claim](suite, mine, random.get(group)) or UNKNOWN
+            here = {
+                each.name: {curve.label: curve for curve in each.order(recorded) if curve.group == group}
+                for each in SUITES.values()
+            }
+            held, evidence = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
             verdicts.append(Verdict(f"{tasks.get(group).label}: {claim}", held, evidence))
     return verdicts
 
 
-def _faster_than_random(suite: Suite, mine: Mapping[str, Curve], random: Curve | None) -> Judged | None:
-    goat = mine.get("GOAT")
+def _of_all(suite: Suite, here: Here) -> dict[str, Curve] | None:
+    """The curves of all agents of a suite that were trained offline, if they are recorded."""
+    labels = [column.label for column in suite.columns if column.label != RANDOM]
+    mine = here[suite.name]
+    return {label: mine[label] for label in labels} if all(label in mine for label in labels) else None
+
+
+def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+    goat = here[suite.name].get("GOAT")
     if goat is None or random is None or not goat.comparable(random):
         return None
     ours, theirs = (each.steps for each in curves.standings([goat, random], {random.group: random}))
@@ -274,12 +287,48 @@ def _faster_than_random(suite: Suite, mine: Mapping[str, Curve], random: Curve |
     return ours.value < theirs.value, f"{level}; {when}; fewer in {100 * curves.faster(goat, random):.0f} % of bootstrap resamples"
 
 
-def _ends_highest(suite: Suite, mine: Mapping[str, Curve], random: Curve | None) -> Judged | None:
-    labels = [column.label for column in suite.columns]
-    if not all(label in mine for label in labels):
+def _most_are_faster(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+    mine = _of_all(suite, here)
+    if mine is None or random is None or not all(curve.comparable(random) for curve in mine.values()):
         return None
-    ends = {label: 100 * float(curves.final(mine[label].mean)) for label in labels}
-    others = [label for label in labels if label != "GOAT"]
-    numbers = ", ".join(f"{label} {end:.1f} %" for label, end in ends.items())
-    sure = ", ".join(f"{label} in {100 * curves.higher(mine['GOAT'], mine[label]):.0f} %" for label in others)
-    return all(ends["GOAT"] > ends[label] for label in others), f"{numbers}; above {sure} of bootstrap resamples"
+    *ours, theirs = (each.steps for each in curves.standings([*mine.values(), random], {random.group: random}))
+    assert theirs is not None
+    steps = {label: each.value for label, each in zip(mine, ours, strict=True) if each is not None}
+    numbers = ", ".join(f"{label} {curves.count(value)}" for label, value in {**steps, RANDOM: theirs.value}.items())
+    return sum(value < theirs.value for value in steps.values()) > len(steps) / 2, f"environment steps: {numbers}"
+
+
+def _ends_highest(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+    return _goat_leads(_of_all(suite, here), curves.final)
+
+
+def _highest_overall(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+    return _goat_leads(_of_all(suite, here), curves.overall)
+
+
+def _goat_leads(mine: Mapping[str, Curve] | None, measure: Callable[[np.ndarray], np.ndarray]) -> Judged | None:
+    if mine is None:
+        return None
+    rates = {label: 100 * float(measure(curve.mean)) for label, curve in mine.items()}
+    others = [label for label in mine if label != "GOAT"]
+    numbers = ", ".join(f"{label} {rate:.1f} %" for label, rate in rates.items())
+    sure = ", ".join(f"{label} in {100 * curves.higher(mine['GOAT'], mine[label], measure):.0f} %" for label in others)
+    return all(rates["GOAT"] > rates[label] for label in others), f"{numbers}; above {sure} of bootstrap resamples"
+
+
+def _better_by_ddpg(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+    mine, by_ddpg = _of_all(suite, here), here["finetune-ddpg"]
+    if mine is None or not all(label in by_ddpg and by_ddpg[label].comparable(curve) for label, curve in mine.items()):
+        return None
+    rates = {label: [100 * float(curves.overall(each.mean)) for each in (by_ddpg[label], curve)] for label, curve in mine.items()}
+    numbers = ", ".join(f"{label} {ddpg:.1f} and {own:.1f} %" for label, (ddpg, own) in rates.items())
+    return all(ddpg > own for ddpg, own in rates.values()), f"by DDPG+HER and by its own: {numbers}"
+
+
+_JUDGES: Mapping[str, Callable[[Suite, Here, Curve | None], Judged | None]] = {
+    FASTER: _faster_than_random,
+    MOST: _most_are_faster,
+    LEADS: _highest_overall,
+    HIGHEST: _ends_highest,
+    OFF_POLICY: _better_by_ddpg,
+}

@@ -93,7 +93,7 @@ def publish(suite: Suite, folder: Path) -> list[Verdict]:
     """Print the table of all that a folder holds of a suite, and write it beside the records. Returns the verdicts."""
     recorded = curves.read_all(folder)
     found, random = suite.order(recorded), curves.references(recorded)
-    verdicts = finetuning.check(suite, found, random)
+    verdicts = finetuning.check(suite, recorded)
     if found:  # none, if all have diverged
         standings = curves.standings(found, random)
         console.print(f"\n[bold]{suite.name}: success without noise[/bold], mean over seeds \\[95 % interval]\n")

@@ -122,7 +122,7 @@ class Experiment:
     name: str
     suite: Suite
     curves: Sequence[Curve]
-    random: Mapping[str, Curve]  # of each group, whichever suite it is recorded for
+    recorded: Sequence[Curve]  # all of the folder, whichever suite they are of: what it is compared with
 
     @property
     def labels(self) -> list[str]:
@@ -141,7 +141,7 @@ def experiments(folder: Path) -> list[Experiment]:
     name = folder.resolve().name
     made = [(suite, suite.order(found)) for suite in finetuning.SUITES.values()]
     return [
-        Experiment(suite.name if suite.name.startswith(name) else f"{name} {suite.name}", suite, mine, curves.references(found))
+        Experiment(suite.name if suite.name.startswith(name) else f"{name} {suite.name}", suite, mine, found)
         for suite, mine in made
         if mine
     ]
@@ -163,7 +163,7 @@ def describe(experiment: Experiment) -> Json:
         "seeds": _span(len(curve.seeds) for curve in found),
         "steps": int(sum(len(curve.seeds) * curve.steps[-1] for curve in found)),
         "episodes": sum(curve.success.size * curve.config["judged_episodes"] for curve in found),
-        "verdicts": [dataclasses.asdict(verdict) for verdict in finetuning.check(suite, found, experiment.random)],
+        "verdicts": [dataclasses.asdict(verdict) for verdict in finetuning.check(suite, experiment.recorded)],
         "groups": [_group(experiment, group) for group in experiment.groups],
         "reproduction": _reproduction(experiment),
     }
@@ -176,7 +176,7 @@ def _span(counts: Iterable[int]) -> str:
 
 def _group(experiment: Experiment, group: TaskGroup) -> Json:
     mine = [curve for curve in experiment.curves if curve.group == group.name]
-    standings = curves.standings(mine, experiment.random)
+    standings = curves.standings(mine, curves.references(experiment.recorded))
     level = next((each.level for each in standings if each.level is not None), None)
     return {
         "name": group.name,
