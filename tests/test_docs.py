@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from goatrl import algorithms, cli, learn
-from goatrl.benchmark import curves, finetuning, runner, suites
+from goatrl.benchmark import curves, finetuning, runner, suites, timing
 from goatrl.learn import policies, quantile, relabel, values, weights
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
+from goatrl.report import timing as times
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -139,3 +140,11 @@ def test_published_curves_are_those_of_the_records() -> None:
             standings = curves.standings(found, random)
             assert written.read_text() == tuning.comma_separated(found, standings)
             assert written.with_suffix(".md").read_text() == tuning.markdown(suite, standings, finetuning.check(suite, recorded))
+
+
+def test_published_times_are_those_of_the_records() -> None:
+    folder = ROOT / "results" / "training-time"
+    found = timing.read_all(folder)
+    assert [each.label for each in found] == [column.label for column in timing.SUITE.columns]
+    assert (folder / "training-time.md").read_text() == times.markdown(found, timing.check(found))
+    assert (folder / "training-time.csv").read_text() == times.comma_separated(found)
