@@ -113,6 +113,11 @@ def test_errors_are_one_helpful_line(arguments: list[str], message: str, capsys:
     assert message in line
 
 
+def test_how_many_datasets_are_missing_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("bench", "paper", "--groups", NAME, "push-left-right", "slide-near-far") == 2
+    assert f"make it with `goat data make {NAME}`, and so with 2 more, or add --yes" in capsys.readouterr().err
+
+
 def test_verifying(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     assert goat("data", "make", NAME) == 0
     checksum = making.of_group(tasks.get(NAME)).checksum()

@@ -44,7 +44,8 @@ def ensure(groups: Iterable[str], yes: bool) -> None:
     for group in missing:
         if not yes:
             if not sys.stdin.isatty():
-                raise GoatError(f"{MissingDataset(group)}, or add --yes")
+                more = f", and so with {len(missing) - 1} more" if len(missing) > 1 else ""
+                raise GoatError(f"{MissingDataset(group)}{more}, or add --yes")
             others = f", as are {len(missing) - 1} more" if group is missing[0] and len(missing) > 1 else ""
             answer = console.input(f"The dataset of {group.name} is missing{others}; it takes minutes. Make it now? \\[Y/n] ")
             if answer.strip().lower() not in ("", "y", "yes"):
