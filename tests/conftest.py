@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from goatrl import algorithms
+from goatrl.benchmark import timing
 from goatrl.benchmark.curves import Curve
 from goatrl.benchmark.records import Cell, CellConfig, Training
-from goatrl.benchmark.timing import SUITE, Timing
 from goatrl.data import point
 from goatrl.evaluate import SCHEMA
+from goatrl.learn.parameters import hyperparameters
 from goatrl.types import Episodes, Spec, make_episodes
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -88,18 +90,13 @@ def made_curve(
     return Curve(suite, group, label, config, versions, tuple(range(seeds)), every * np.arange(judgements), success)
 
 
-def made_timing(label: str, chunks: tuple[float, ...], interval: int = 800, updates: int = 40_000, seeds: int = 5) -> Timing:
+def made_timing(label: str, chunks: tuple[float, ...], interval: int = 800, updates: int = 40_000, seeds: int = 5) -> timing.Timing:
     """A record of the time that an algorithm trains."""
-    names = {column.label: column.algorithm for column in SUITE.columns}
-    config = {
-        "algorithm": names.get(label, label.lower()),
-        "group": SUITE.groups[0],
-        "seeds": seeds,
-        "updates": updates,
-        "batch_size": 512,
-        "episodes": 5_000,
-    }
-    return Timing(label, config, {"goatrl": "0.1.0", "device": "cpu"}, interval, chunks)
+    name = next((column.algorithm for column in timing.SUITE.columns if column.label == label), None)
+    numbers = {} if name is None else hyperparameters(algorithms.get(name).build(timing.GROUP.settings))
+    source = "3" * 64 if name is None else ""  # the user's own
+    config = timing.Config(name or label.lower(), source, numbers, timing.GROUP.name, timing.EPISODES, seeds, updates, 512)
+    return timing.Timing(label, config, {"goatrl": "0.1.0", "device": jax.devices()[0].device_kind}, interval, chunks)
 
 
 def learning(start: float, end: float, half: float, seeds: int = 5, judgements: int = 21, seed: int = 0) -> np.ndarray:

@@ -236,6 +236,8 @@ def test_goat_over_the_whole_run() -> None:
     assert verdict.evidence.startswith("GOAT 70.0 %, WGCSL 67.5 %")
     assert "random" not in verdict.evidence
     assert not judged(DDPG, finetuning.LEADS, [made_curve("GOAT", rates([0.2, 0.8, 0.8, 0.8])), *others]).held
+    longer = made_curve("GOAT", rates([0.8, 0.8, 0.8, 0.8, 0.8]))
+    assert judged(DDPG, finetuning.LEADS, [longer, *others]).held is None, "not judged at the same steps"
 
 
 @pytest.mark.parametrize(("gcsl", "held"), [(0.5, True), (0.3, False)])

@@ -270,7 +270,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     media = folder / "paper" / "media"
     media.mkdir()
     Image.new("RGB", (40, 30), "navy").save(media / "push-left-right--dataset.png")
-    Image.new("RGB", (60, 30), "navy").save(media / "push-left-right--uncertainty.png")
+    Image.new("RGB", (60, 30), "navy").save(media / "push-left-right--GOAT--uncertainty.png")
     clip = np.zeros((10, 32, 32, 3), np.uint8)
     imageio.imwrite(media / "push-left-right--GOAT--Right2Left.mp4", clip, **video.WRITERS[".mp4"])
     (folder / "notes").mkdir()
@@ -872,7 +872,9 @@ def test_steps_statements_and_settings_of_fine_tuning(browser: Browser) -> None:
         assert row[7].split(" · ") == [curves.count(steps) for steps in each.each]
     assert [row[0] for row in rows if "fewest" in row[4]] == ["GOAT", "GOAT"]
     suite = finetuning.SUITES["finetune-ddpg"]
-    for verdict in (each for each in finetuning.check(suite, found) if each.held is not None):
+    checked = [verdict for verdict in finetuning.check(suite, found) if verdict.held is not None]
+    assert len(checked) == len(suite.groups)
+    for verdict in checked:
         assert f"✓ Held{verdict.claim}{verdict.evidence}" in browser.run("document.querySelector('.verdicts').textContent")
     cells = "row => [...row.children].map(each => each.textContent)"
     settings = browser.run(f"[...document.querySelectorAll('details tr')].map({cells})")

@@ -11,8 +11,9 @@ import pytest
 
 from conftest import made_timing
 from goatrl import cli
-from goatrl.benchmark import records, runner, timing
+from goatrl.benchmark import records, timing
 from goatrl.benchmark.suites import Column
+from goatrl.problems import versions
 from goatrl.report import timing as times
 from goatrl.report import webpage
 from goatrl.types import GoatError
@@ -55,7 +56,7 @@ def test_a_damaged_record_is_named(tmp_path: Path) -> None:
 def test_only_what_is_missing_is_measured(tmp_path: Path) -> None:
     updates = {"seeds": 2, "updates": 1_000}
     told: list[tuple[str, int]] = []
-    timing.run(timing.plan(tmp_path, [BC], **updates), tmp_path, lambda each, done: told.append((each.column.label, done)))
+    timing.run(timing.plan(tmp_path, [BC], **updates), tmp_path, lambda each, done: told.append((each.label, done)))
     assert told == [("BC", done) for done in range(2 + timing.CHUNKS)]
     (first,) = timing.read_all(tmp_path)
     assert (first.interval, len(first.chunks)) == (20, timing.CHUNKS)
@@ -69,14 +70,30 @@ def test_only_what_is_missing_is_measured(tmp_path: Path) -> None:
 def test_another_configuration_is_refused(tmp_path: Path) -> None:
     timing.write(tmp_path, made_timing("BC", (1.0,), seeds=5, updates=40_000))
     assert timing.plan(tmp_path, [BC], seeds=5)[0].recorded is not None
-    with pytest.raises(GoatError, match="BC with other seeds; choose another --out"):
-        timing.plan(tmp_path, [BC], seeds=2)
+    with pytest.raises(GoatError, match="BC with other seeds, updates; choose another --out"):
+        timing.plan(tmp_path, [Column("GCSL", "gcsl")], seeds=2, updates=1_000)  # a table is of one configuration
+    timing.write(tmp_path, made_timing("GCSL", (1.0,)))
+    with pytest.raises(GoatError, match="GCSL with other algorithm, hyperparameters; choose another --out"):
+        timing.plan(tmp_path, [Column("GCSL", "bc")], seeds=5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"seeds": 0}, "at least one seed is needed, not 0"),
+        ({"seeds": 1, "updates": 0}, "updates must be a positive multiple of target_every"),
+        ({"seeds": 1, "updates": 1_010}, "updates must be a positive multiple of target_every"),
+    ],
+)
+def test_impossible_numbers_are_refused(wanted: dict[str, int], message: str, tmp_path: Path) -> None:
+    with pytest.raises(GoatError, match=message):
+        timing.plan(tmp_path, [BC], **wanted)
 
 
 def test_times_of_two_machines_do_not_mix(tmp_path: Path) -> None:
     made = made_timing("BC", (1.0,))
     timing.write(tmp_path, dataclasses.replace(made, versions={**made.versions, "device": "Abacus"}))
-    with pytest.raises(GoatError, match="holds times of Abacus, this is cpu; choose another --out"):
+    with pytest.raises(GoatError, match=f"holds times of Abacus, this is {versions()['device']}; choose another --out"):
         timing.plan(tmp_path, [Column("GCSL", "gcsl")], seeds=5)
     assert timing.plan(tmp_path, [BC], seeds=5)[0].recorded is not None  # to be printed again it needs no machine
 
@@ -91,6 +108,8 @@ def test_statements() -> None:
         False,
     ]
     assert timing.check(as_in_the_paper)[1].evidence.startswith("MSG+HER 90.0 s, CQL+HER 50.0 s")
+    last = timing.check([made_timing(label, (1.0 if label == "CQL+HER" else s / 50,)) for label, s in slow.items()])[2]
+    assert last.evidence == "MSG+HER 90.0 s, GOAT 60.0 s, CQL+HER 50.0 s"
     assert [verdict.held for verdict in timing.check(as_in_the_paper[1:])] == [None, None, None]
 
 
@@ -102,11 +121,43 @@ def test_tables_have_multiples_of_bc() -> None:
     assert [(row["label"], row["seconds"], row["high"]) for row in rows] == [("GOAT", "15.000", "25.000"), ("BC", "5.000", "5.000")]
 
 
-def test_the_command_of_the_page_gives_the_records_again(tmp_path: Path) -> None:
-    found = [made_timing("GOAT", (0.3,), updates=1_000), made_timing("BC", (0.1,), updates=1_000)]
-    assert times.command(found) == "goat bench training-time --algorithms goat bc --seeds 5 --updates 1000"
-    every = [made_timing(column.label, (0.1,)) for column in timing.SUITE.columns]
-    assert times.command(every) == "goat bench training-time --seeds 5"
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (
+            [made_timing("GOAT", (0.3,), updates=1_000), made_timing("BC", (0.1,), updates=1_000)],
+            "--algorithms goat bc --seeds 5 --updates 1000",
+        ),
+        ([made_timing(column.label, (0.1,)) for column in timing.SUITE.columns], "--seeds 5"),
+    ],
+)
+def test_the_command_of_the_page_gives_the_records_again(
+    found: list[timing.Timing], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert times.command(found) == f"goat bench training-time {words}"
+    for each in found:
+        timing.write(tmp_path, each)
+    assert cli.main([*times.command(found).split()[1:], "--out", str(tmp_path)]) == 0
+    assert "0 to run" in capsys.readouterr().out
+
+
+def test_an_own_algorithm_becomes_a_row_and_an_edited_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "from goatrl.algorithms import register\nfrom goatrl.algorithms.imitation import bc\n\n\n"
+        "@register('Mine [new]')\ndef mine(settings):\n    'Mine.'\n    return bc(settings)\n"
+    )
+    Path("mine.py").write_text(text)
+    line = ["bench", "training-time", "--algorithms", "./mine.py", "--seeds", "1", "--updates", "1000", "--out", "times"]
+    assert cli.main(line) == 0
+    (found,) = timing.read_all(Path("times"))
+    assert times.command([found]) == f"goat bench training-time --algorithms ./{found.config.algorithm}.py --seeds 1 --updates 1000"
+    assert "Mine [new]" in capsys.readouterr().out
+    Path("mine.py").write_text(text + "# edited\n")
+    assert cli.main(line) == 2
+    assert "with other source; choose another --out" in " ".join(capsys.readouterr().err.split())
 
 
 def test_goat_bench_prints_and_writes_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +168,7 @@ def test_goat_bench_prints_and_writes_times(tmp_path: Path, capsys: pytest.Captu
     assert "1 algorithm of 1 seed, 1 to run" in printed
     assert "1,000 updates of 1 seed, batch 512, on cpu" in printed
     assert "| BC |" in (out / "training-time.md").read_text()
-    assert webpage.page(tmp_path)
+    assert '"label":"BC"' in webpage.page(tmp_path)
     assert cli.main(line) == 0
     assert "0 to run" in capsys.readouterr().out
 
@@ -126,8 +177,3 @@ def test_goat_bench_prints_and_writes_times(tmp_path: Path, capsys: pytest.Captu
 def test_options_that_mean_nothing_here_are_refused(option: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "training-time", *option, "--out", str(tmp_path)]) != 0
     assert option[0] in capsys.readouterr().err
-
-
-def test_a_further_algorithm_becomes_a_row() -> None:
-    columns = runner.choose_columns(timing.SUITE.columns, ["goat", "goat_v"])
-    assert [column.algorithm for column in columns] == ["goat", "goat_v"]

@@ -95,7 +95,7 @@ def configure(
     built = override(entry.build(problem.settings), overrides or {})
     updates = problem.settings.updates if updates is None else updates
     every = built.target_every
-    interval = default_interval(updates, max(every, 1)) if interval is None else interval
+    interval = default_interval(updates, every) if interval is None else interval
     check_schedule(updates, interval, every)
     return RunConfig(
         algorithm=str(Path(algorithm).resolve()) if entry.source else algorithm,

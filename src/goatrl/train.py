@@ -86,6 +86,7 @@ def train(
 
 def default_interval(updates: int, every: int) -> int:
     """Fifty reports a run: often enough to stop soon after Ctrl-C, seldom enough to cost nothing."""
+    every = max(every, 1)  # what is less is refused by `check_schedule`
     return max(updates // 50 // every, 1) * every
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,6 @@ import pyarrow.parquet as pq
 from goatrl.benchmark import records
 from goatrl.benchmark.statistics import LEVEL, RESAMPLES, Interval
 from goatrl.files import write_atomically
-from goatrl.types import GoatError
 
 RANDOM = "random"  # the label of networks that were not trained before
 LAST = 3  # judgements whose mean is the final success
@@ -59,11 +57,7 @@ class Curve:
 
 
 def path(folder: Path, suite: str, group: str, label: str) -> Path:
-    return folder / f"{suite}--{group}--{file_name(label)}.parquet"
-
-
-def file_name(label: str) -> str:
-    return re.sub(r"[^\w+().,=-]", "_", label)
+    return folder / f"{suite}--{group}--{records.file_name(label)}.parquet"
 
 
 def write(folder: Path, curve: Curve) -> None:
@@ -88,19 +82,15 @@ def read_all(folder: Path) -> list[Curve]:
 
 
 def _read_file(path: Path) -> Curve:
-    try:
+    with records.reading(path):
         table = pq.read_table(path)
-        about = json.loads(table.schema.metadata[records.CURVE])
-        if about["format"] != _FORMAT:
-            raise GoatError(f"{path} was written by another version of goatrl; read it with that one, or use another folder")
+        about = records.about(path, table, records.CURVE, _FORMAT)
         rows = table.to_pydict()
         ((suite, group, label),) = set(zip(rows["suite"], rows["group"], rows["label"], strict=True))
         at = dict(zip(zip(rows["seed"], rows["steps"], strict=True), rows["success"], strict=True))
         seeds, steps = sorted(set(rows["seed"])), sorted(set(rows["steps"]))
         success = np.array([[at[seed, step] for step in steps] for seed in seeds])
         return Curve(suite, group, label, about["config"], about["versions"], tuple(seeds), np.array(steps), success)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error
 
 
 # Statistics
@@ -202,6 +192,6 @@ def faster(one: Curve, random: Curve) -> float:
     return float((_drawn_steps(one, random) < _drawn_steps(random, random)).mean())
 
 
-def higher(one: Curve, other: Curve, measure: Callable[[np.ndarray], np.ndarray] = final) -> float:
-    """The share of resamples in which one ends higher than the other, or has more of another measure."""
+def higher(one: Curve, other: Curve, measure: Callable[[np.ndarray], np.ndarray]) -> float:
+    """The share of resamples in which one has more of a measure (`final`, `overall`) than the other."""
     return float((measure(resampled(one)) > measure(resampled(other))).mean())

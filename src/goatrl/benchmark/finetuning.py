@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from goatrl import algorithms, checkpoint, finetune, tasks
-from goatrl.benchmark import curves
+from goatrl.benchmark import curves, records
 from goatrl.benchmark.curves import RANDOM, Curve
 from goatrl.benchmark.statements import Verdict
 from goatrl.benchmark.suites import Column
@@ -214,7 +214,7 @@ def _run(cell: Planned, folder: Path, on_progress: OnProgress) -> None:
         trained = _trained(cell, folder, on_progress)
         made_with["offline"] = checkpoint.describe(trained.checkpoint_path)["versions"]
         online_plan = finetune.plan(trained, cell.suite.by, episodes=cell.episodes)
-    online = OnlineRun(folder / cell.suite.name / f"{cell.group.name}--{curves.file_name(cell.label)}")
+    online = OnlineRun(folder / cell.suite.name / f"{cell.group.name}--{records.file_name(cell.label)}")
     _go_on(cell, online, online_plan, on_progress)
     made_with["online"] = checkpoint.describe(online.checkpoint_path)["versions"]
     found = online.curves()
@@ -257,22 +257,20 @@ UNKNOWN = (None, "not all of its curves are recorded")
 def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
     """Every statement of a suite for each of its groups, from records alone: its own, and what it is compared with."""
     random, verdicts = curves.references(recorded), []
+    found = {each.name: each.order(recorded) for each in SUITES.values()}
     for claim in suite.statements:
         for group in suite.groups:
-            here = {
-                each.name: {curve.label: curve for curve in each.order(recorded) if curve.group == group}
-                for each in SUITES.values()
-            }
+            here = {name: {curve.label: curve for curve in mine if curve.group == group} for name, mine in found.items()}
             held, evidence = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
             verdicts.append(Verdict(f"{tasks.get(group).label}: {claim}", held, evidence))
     return verdicts
 
 
 def _of_all(suite: Suite, here: Here) -> dict[str, Curve] | None:
-    """The curves of all agents of a suite that were trained offline, if they are recorded."""
-    labels = [column.label for column in suite.columns if column.label != RANDOM]
-    mine = here[suite.name]
-    return {label: mine[label] for label in labels} if all(label in mine for label in labels) else None
+    """The curves of all agents of a suite that were trained offline, if all are recorded and can be compared."""
+    mine = [here[suite.name].get(column.label) for column in suite.columns if column.label != RANDOM]
+    found = {curve.label: curve for curve in mine if curve is not None and mine[0] is not None and curve.comparable(mine[0])}
+    return found if len(found) == len(mine) else None
 
 
 def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
@@ -289,13 +287,13 @@ def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> Judge
 
 def _most_are_faster(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
     mine = _of_all(suite, here)
-    if mine is None or random is None or not all(curve.comparable(random) for curve in mine.values()):
+    if mine is None or random is None or not mine["GOAT"].comparable(random):
         return None
-    *ours, theirs = (each.steps for each in curves.standings([*mine.values(), random], {random.group: random}))
-    assert theirs is not None
-    steps = {label: each.value for label, each in zip(mine, ours, strict=True) if each is not None}
-    numbers = ", ".join(f"{label} {curves.count(value)}" for label, value in {**steps, RANDOM: theirs.value}.items())
-    return sum(value < theirs.value for value in steps.values()) > len(steps) / 2, f"environment steps: {numbers}"
+    level = curves.final(random.mean)
+    steps = {label: float(curves.first_reached(each.steps, each.mean, level)) for label, each in {**mine, RANDOM: random}.items()}
+    faster = sum(steps[label] < steps[RANDOM] for label in mine)
+    numbers = ", ".join(f"{label} {curves.count(value)}" for label, value in steps.items())
+    return faster > len(mine) / 2, f"environment steps: {numbers}"
 
 
 def _ends_highest(suite: Suite, here: Here, random: Curve | None) -> Judged | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,27 @@ def files(folder: Path, kind: bytes = _METADATA) -> list[Path]:
     return [path for path in sorted(folder.glob("*.parquet")) if not others & _metadata(path)]
 
 
+def file_name(label: str) -> str:
+    return re.sub(r"[^\w+().,=-]", "_", label)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever is wrong with a record becomes one line that names it."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error
+
+
+def about(path: Path, table: pa.Table, kind: bytes, version: int) -> dict[str, Any]:
+    """What a record says about itself."""
+    found: dict[str, Any] = json.loads(table.schema.metadata[kind])
+    if found.pop("format") != version:
+        raise GoatError(f"{path} was written by another version of goatrl; read it with that one, or use another folder")
+    return found
+
+
 def _metadata(path: Path) -> set[bytes]:
     try:
         return set(pq.read_schema(path).metadata or ())
@@ -129,16 +152,12 @@ def _metadata(path: Path) -> set[bytes]:
 
 
 def _read_file(path: Path) -> Cell:
-    try:
+    with reading(path):
         table = pq.read_table(path)
-        about = json.loads(table.schema.metadata[_METADATA])
-        if about.pop("format") != _FORMAT:
-            raise GoatError(f"{path} was written by another version of goatrl; read it with that one, or use another folder")
-        config = CellConfig.from_json(about.pop("config"))
-        trainings = tuple(Training.from_json(each) for each in about.pop("trainings"))
-        cell = Cell(config=config, trainings=trainings, episodes=table.replace_schema_metadata(), **about)
+        stored = about(path, table, _METADATA, _FORMAT)
+        config = CellConfig.from_json(stored.pop("config"))
+        trainings = tuple(Training.from_json(each) for each in stored.pop("trainings"))
+        cell = Cell(config=config, trainings=trainings, episodes=table.replace_schema_metadata(), **stored)
         if set(table.column("seed").to_pylist()) != set(cell.seeds):
             raise ValueError("seeds and episodes disagree")
         return cell
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error

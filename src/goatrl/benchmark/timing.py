@@ -15,17 +15,18 @@ import pyarrow.parquet as pq
 
 from goatrl import algorithms, tasks
 from goatrl.benchmark import records, suites
-from goatrl.benchmark.curves import file_name
 from goatrl.benchmark.statements import Verdict
 from goatrl.benchmark.suites import Column
 from goatrl.files import write_atomically
+from goatrl.learn.parameters import hyperparameters
 from goatrl.problems import versions
-from goatrl.train import default_interval, train
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.train import check_schedule, default_interval, train
+from goatrl.types import Algorithm, Episodes, GoatError, make_episodes
 
 HOME = Path("bench") / "training-time"
-CHUNKS = 3  # measured, after a first one in which programs are compiled
+GROUP = tasks.get("push-left-right")
 EPISODES = 5_000
+CHUNKS = 3  # measured, after a first one in which programs are compiled
 SCHEMA = pa.schema([("chunk", pa.int64()), ("updates", pa.int64()), ("seconds", pa.float64())])
 _FORMAT = 1
 
@@ -42,8 +43,22 @@ SUITE = Suite(
     "training-time",
     "Time that algorithms train on FetchPush, all on one machine (appendix; the paper shows a figure, no numbers).",
     suites.get("paper").columns,
-    ("push-left-right",),
+    (GROUP.name,),
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """All that decides a time, but the machine. Algorithms are compared that have the last five in common."""
+
+    algorithm: str
+    source: str  # SHA-256 of the user's file, for an algorithm that comes from one
+    hyperparameters: Mapping[str, Any]
+    group: str
+    episodes: int
+    seeds: int  # trained at once
+    updates: int
+    batch_size: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +66,7 @@ class Timing:
     """The time that the seeds of an algorithm train together, from that of some chunks of their updates."""
 
     label: str
-    config: Mapping[str, Any]  # all that decides it
+    config: Config
     versions: Mapping[str, str]
     interval: int  # updates of a chunk
     chunks: tuple[float, ...]  # seconds of each
@@ -64,67 +79,70 @@ class Timing:
     @property
     def every_seconds(self) -> list[float]:
         """Of all updates, by each chunk."""
-        return [seconds * self.config["updates"] / self.interval for seconds in self.chunks]
+        return [seconds * self.config.updates / self.interval for seconds in self.chunks]
 
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    column: Column
-    seeds: int
-    config: Mapping[str, Any]
+    label: str
+    algorithm: Algorithm
+    config: Config
+    interval: int
     recorded: Timing | None
 
 
 def plan(folder: Path, columns: Sequence[Column], *, seeds: int, updates: int | None = None) -> list[Planned]:
-    """All timings that are wanted, in order. Those of another machine or configuration are refused: times are to be compared."""
-    settings = tasks.get(*SUITE.groups).settings
-    present, here = {timing.label: timing for timing in read_all(folder)}, versions()
+    """All timings that are wanted, in order. A folder with times of another machine or configuration is refused."""
+    if seeds < 1:
+        raise GoatError(f"at least one seed is needed, not {seeds}")
+    updates, batch_size = GROUP.settings.updates if updates is None else updates, GROUP.settings.batch_size
+    present = {timing.label: timing for timing in read_all(folder)}
+    common = {"group": GROUP.name, "episodes": EPISODES, "seeds": seeds, "updates": updates, "batch_size": batch_size}
+    for timing in present.values():
+        _refuse(folder, timing, common)
     planned = []
     for column in columns:
-        entry = algorithms.get(column.algorithm)
-        config = {
-            "algorithm": entry.name,
-            "group": SUITE.groups[0],
-            "seeds": seeds,
-            "updates": settings.updates if updates is None else updates,
-            "batch_size": settings.batch_size,
-            "episodes": EPISODES,
-        }
-        recorded = present.get(column.label)
-        if recorded is not None and recorded.config != config:
-            changed = ", ".join(name for name in config if recorded.config.get(name) != config[name])
-            raise GoatError(f"{folder} holds the time of {column.label} with other {changed}; choose another --out")
-        planned.append(Planned(column, seeds, config, recorded))
-    devices = {timing.versions["device"] for timing in present.values()}
-    if any(each.recorded is None for each in planned) and devices - {here["device"]}:
-        raise GoatError(f"{folder} holds times of {', '.join(sorted(devices))}, this is {here['device']}; choose another --out")
+        entry, recorded = algorithms.get(column.algorithm), present.get(column.label)
+        algorithm = entry.build(GROUP.settings)
+        interval = default_interval(updates, algorithm.target_every)  # that of `goat bench`, whose compiled programs serve here
+        check_schedule(updates, interval, algorithm.target_every)
+        config = Config(entry.name, entry.source, hyperparameters(algorithm), GROUP.name, EPISODES, seeds, updates, batch_size)
+        if recorded is not None:
+            _refuse(folder, recorded, dataclasses.asdict(config))
+        planned.append(Planned(column.label, algorithm, config, interval, recorded))
+    devices, here = {timing.versions["device"] for timing in present.values()}, versions()["device"]
+    if any(each.recorded is None for each in planned) and devices - {here}:
+        raise GoatError(f"{folder} holds times of {', '.join(sorted(devices))}, this is {here}; choose another --out")
     return planned
+
+
+def _refuse(folder: Path, recorded: Timing, wanted: Mapping[str, Any]) -> None:
+    different = [name for name, value in wanted.items() if getattr(recorded.config, name) != value]
+    if different:
+        raise GoatError(f"{folder} holds the time of {recorded.label} with other {', '.join(different)}; choose another --out")
 
 
 def run(planned: Sequence[Planned], folder: Path, on_chunk: Callable[[Planned, int], None]) -> None:
     """Measure what is not recorded, one algorithm after the other. `on_chunk` is told how many chunks are done."""
     missing = [each for each in planned if each.recorded is None]
-    episodes = _made_up() if missing else None
-    for each in missing:
-        assert episodes is not None
-        write(folder, _measure(each, episodes, on_chunk))
+    if missing:
+        episodes = _made_up()
+        for each in missing:
+            write(folder, _measure(each, episodes, on_chunk))
 
 
 def _made_up() -> Episodes:
     """As large as a dataset of Push; times do not depend on what the numbers are."""
-    spec, generator = tasks.get(*SUITE.groups).spec, np.random.default_rng(0)
+    spec, generator = GROUP.spec, np.random.default_rng(0)
     states, actions = (EPISODES, spec.horizon + 1), (EPISODES, spec.horizon)
     shapes = [(*states, spec.observation_dim), (*states, spec.goal_dim), (*actions, spec.action_dim), (EPISODES, spec.goal_dim)]
     return make_episodes(*(generator.uniform(-1, 1, shape) for shape in shapes))
 
 
 def _measure(planned: Planned, episodes: Episodes, on_chunk: Callable[[Planned, int], None]) -> Timing:
-    group, updates, seeds = tasks.get(*SUITE.groups), planned.config["updates"], planned.seeds
-    members = [(algorithms.get(planned.column.algorithm).build(group.settings), seed) for seed in range(seeds)]
-    interval = default_interval(updates, members[0][0].target_every)  # that of `goat bench`, whose compiled programs serve here
-    training = train(
-        members, group.spec, episodes, updates=(1 + CHUNKS) * interval, batch_size=group.settings.batch_size, interval=interval
-    )
+    members = [(planned.algorithm, seed) for seed in range(planned.config.seeds)]
+    interval, updates = planned.interval, (1 + CHUNKS) * planned.interval
+    training = train(members, GROUP.spec, episodes, updates=updates, batch_size=planned.config.batch_size, interval=interval)
     on_chunk(planned, 0)
     chunks = []
     for done in range(1 + CHUNKS):
@@ -132,7 +150,7 @@ def _measure(planned: Planned, episodes: Episodes, on_chunk: Callable[[Planned, 
         next(training)  # its metrics are numbers on the host: the device is done
         chunks.append(time.perf_counter() - started)
         on_chunk(planned, 1 + done)
-    return Timing(planned.column.label, planned.config, versions(), interval, tuple(chunks[1:]))
+    return Timing(planned.label, planned.config, versions(), interval, tuple(chunks[1:]))
 
 
 # Records
@@ -141,9 +159,9 @@ def _measure(planned: Planned, episodes: Episodes, on_chunk: Callable[[Planned, 
 def write(folder: Path, timing: Timing) -> None:
     count = len(timing.chunks)
     rows = {"chunk": list(range(count)), "updates": [timing.interval] * count, "seconds": list(timing.chunks)}
-    about = {"format": _FORMAT, "label": timing.label, "config": timing.config, "versions": timing.versions}
+    about = {"format": _FORMAT, "label": timing.label, "config": dataclasses.asdict(timing.config), "versions": timing.versions}
     table = pa.table(rows, SCHEMA).replace_schema_metadata({records.TIMING: json.dumps(about).encode()})
-    path = folder / f"{SUITE.name}--{file_name(timing.label)}.parquet"
+    path = folder / f"{SUITE.name}--{records.file_name(timing.label)}.parquet"
     write_atomically(path, lambda file: pq.write_table(table, file))
 
 
@@ -155,16 +173,12 @@ def read_all(folder: Path) -> list[Timing]:
 
 
 def _read_file(path: Path) -> Timing:
-    try:
+    with records.reading(path):
         table = pq.read_table(path)
-        about = json.loads(table.schema.metadata[records.TIMING])
-        if about["format"] != _FORMAT:
-            raise GoatError(f"{path} was written by another version of goatrl; read it with that one, or use another folder")
+        about = records.about(path, table, records.TIMING, _FORMAT)
         (interval,) = set(table.column("updates").to_pylist())
         chunks = tuple(table.column("seconds").to_pylist())
-        return Timing(about["label"], about["config"], about["versions"], interval, chunks)
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error
+        return Timing(about["label"], Config(**about["config"]), about["versions"], interval, chunks)
 
 
 # Statements
@@ -177,11 +191,11 @@ def check(found: Sequence[Timing]) -> list[Verdict]:
     ranked = sorted((column.label for column in SUITE.columns if column.label in seconds), key=lambda label: -seconds[label])
 
     def verdict(claim: str, held: bool, labels: Sequence[str]) -> Verdict:
-        numbers = ", ".join(f"{label} {seconds[label]:.1f} s" for label in labels if label in seconds)
+        numbers = ", ".join(f"{label} {seconds[label]:.1f} s" for label in dict.fromkeys(labels) if label in seconds)
         return Verdict(claim, held, numbers) if complete else Verdict(claim, None, "not all of its algorithms are recorded")
 
     return [
-        verdict("BC and GCSL train the shortest", set(ranked[-2:]) == {"BC", "GCSL"}, ranked[-3:]),
-        verdict("MSG+HER trains the longest", ranked[:1] == ["MSG+HER"], ranked[:3]),
-        verdict("CQL+HER trains the second longest", ranked[1:2] == ["CQL+HER"], ranked[:3]),
+        verdict("BC and GCSL train the shortest", set(ranked[-2:]) == {"BC", "GCSL"}, [*ranked[-3:], "GCSL", "BC"]),
+        verdict("MSG+HER trains the longest", ranked[:1] == ["MSG+HER"], [*ranked[:3], "MSG+HER"]),
+        verdict("CQL+HER trains the second longest", ranked[1:2] == ["CQL+HER"], [*ranked[:3], "CQL+HER"]),
     ]

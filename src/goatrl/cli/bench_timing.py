@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.markup import escape
 from rich.progress import TaskID
 
 from goatrl.benchmark import runner, timing
@@ -24,9 +25,9 @@ def run(folder: Path, *, algorithms: Sequence[str], seeds: int, updates: int | N
         rows: dict[str, TaskID] = {}
 
         def show(each: timing.Planned, done: int) -> None:
-            label = each.column.label
+            label = each.label
             if label not in rows:
-                rows[label] = bars.add_task(label, total=1 + timing.CHUNKS, losses="compiling")
+                rows[label] = bars.add_task(escape(label), total=1 + timing.CHUNKS, losses="compiling")
             bars.update(rows[label], completed=done, visible=done <= timing.CHUNKS, losses="measuring" if done else "compiling")
 
         try:

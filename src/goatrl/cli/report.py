@@ -15,7 +15,7 @@ class Report:
     """Make one HTML file of all records in a folder: tables, plots and maps beside the paper's numbers, to open anywhere.
 
     Pictures and clips in the folder `media` beside the records are put into it: GROUP--dataset.png,
-    GROUP--uncertainty.png (of `goat figure uncertainty`), GROUP--ALGORITHM--TASK.mp4.
+    GROUP--ALGORITHM--uncertainty.png (of `goat figure uncertainty`), GROUP--ALGORITHM--TASK.mp4.
 
     Examples:
       goat report results

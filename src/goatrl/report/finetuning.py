@@ -22,6 +22,7 @@ from goatrl.benchmark.finetuning import Suite
 from goatrl.benchmark.statements import Verdict
 from goatrl.benchmark.statistics import Interval
 from goatrl.data.making import checksums
+from goatrl.report.shared import experiment_name, merged_versions, span, statements
 from goatrl.tasks import TaskGroup
 
 Json = dict[str, Any]
@@ -85,8 +86,7 @@ def markdown(suite: Suite, standings: Sequence[Standing], verdicts: Sequence[Ver
         lines += [f"| initialisation | {' | '.join(HEADINGS)} |".replace("\n", " "), f"|---|{'---:|' * len(HEADINGS)}"]
         lines += [f"| {each.label} | {' | '.join(_texts(each))} |" for each in rows]
         parts.append("\n".join(lines) + "\n")
-    marks = {True: "held", False: "not held", None: "not checked"}
-    parts.append("## Statements\n\n" + "".join(f"- **{marks[v.held]}**: {v.claim} ({v.evidence})\n" for v in verdicts))
+    parts.append(statements(verdicts))
     return "\n".join(parts)
 
 
@@ -138,13 +138,8 @@ class Experiment:
 def experiments(folder: Path) -> list[Experiment]:
     """Of one folder of records, in the order of the suites."""
     found = curves.read_all(folder)
-    name = folder.resolve().name
     made = [(suite, suite.order(found)) for suite in finetuning.SUITES.values()]
-    return [
-        Experiment(suite.name if suite.name.startswith(name) else f"{name} {suite.name}", suite, mine, found)
-        for suite, mine in made
-        if mine
-    ]
+    return [Experiment(experiment_name(folder, suite.name), suite, mine, found) for suite, mine in made if mine]
 
 
 def describe(experiment: Experiment) -> Json:
@@ -160,18 +155,13 @@ def describe(experiment: Experiment) -> Json:
         "tones": tones(experiment.labels),
         "random": curves.RANDOM,
         "last": curves.LAST,
-        "seeds": _span(len(curve.seeds) for curve in found),
+        "seeds": span(len(curve.seeds) for curve in found),
         "steps": int(sum(len(curve.seeds) * curve.steps[-1] for curve in found)),
         "episodes": sum(curve.success.size * curve.config["judged_episodes"] for curve in found),
         "verdicts": [dataclasses.asdict(verdict) for verdict in finetuning.check(suite, experiment.recorded)],
         "groups": [_group(experiment, group) for group in experiment.groups],
         "reproduction": _reproduction(experiment),
     }
-
-
-def _span(counts: Iterable[int]) -> str:
-    low, *rest = sorted(set(counts))
-    return f"{low} to {rest[-1]}" if rest else f"{low}"
 
 
 def _group(experiment: Experiment, group: TaskGroup) -> Json:
@@ -250,15 +240,8 @@ def _reproduction(experiment: Experiment) -> Json:
                 "evaluation": sorted({config["evaluation"] for config in mine}),
             }
         )
-    versions: dict[str, set[str]] = {}
-    for each in (stage for curve in experiment.curves for stage in curve.versions.values()):
-        for name, version in each.items():
-            versions.setdefault(name, set()).add(version)
-    return {
-        "command": command(experiment),
-        "datasets": datasets,
-        "versions": {name: sorted(found) for name, found in versions.items()},
-    }
+    made_with = merged_versions(stage for curve in experiment.curves for stage in curve.versions.values())
+    return {"command": command(experiment), "datasets": datasets, "versions": made_with}
 
 
 def command(experiment: Experiment) -> str:

@@ -10,26 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
-from goatrl import tasks
 from goatrl.benchmark import timing
 from goatrl.benchmark.statements import Verdict
 from goatrl.benchmark.timing import Timing
-from goatrl.tasks import TaskGroup
+from goatrl.report.shared import experiment_name, merged_versions, statements
 
 BASE = "BC"  # of whose time the others' are multiples
-
-
-def _group() -> TaskGroup:
-    return tasks.get(*timing.SUITE.groups)
 
 
 def heading(found: Sequence[Timing]) -> str:
     """What the times are of."""
     config, devices = found[0].config, sorted({each.versions["device"] for each in found})
-    seeds = "1 seed" if config["seeds"] == 1 else f"{config['seeds']} seeds at once"
-    return f"{config['updates']:,} updates of {seeds}, batch {config['batch_size']}, on {', '.join(devices)}"
+    seeds = "1 seed" if config.seeds == 1 else f"{config.seeds} seeds at once"
+    return f"{config.updates:,} updates of {seeds}, batch {config.batch_size}, on {', '.join(devices)}"
 
 
 def _ratio(found: Sequence[Timing], each: Timing) -> float | None:
@@ -51,21 +47,18 @@ def terminal(found: Sequence[Timing]) -> Table:
     for name in HEADINGS:
         drawn.add_column(name, justify="right", no_wrap=True)
     for each in found:
-        drawn.add_row(each.label, *_texts(found, each))
+        drawn.add_row(escape(each.label), *_texts(found, each))
     return drawn
 
 
 def markdown(found: Sequence[Timing], verdicts: Sequence[Verdict]) -> str:
-    marks = {True: "held", False: "not held", None: "not checked"}
     lines = [
         f"# {timing.SUITE.name}\n\n{timing.SUITE.summary}\n\nSeconds for {heading(found)}, without compilation: the median by "
         f"{timing.CHUNKS} chunks of {found[0].interval} updates.\n",
         f"| | {' | '.join(HEADINGS)} |\n|---|{'---:|' * len(HEADINGS)}",
         *(f"| {each.label} | {' | '.join(_texts(found, each))} |" for each in found),
-        "\n## Statements\n",
-        *(f"- **{marks[verdict.held]}**: {verdict.claim} ({verdict.evidence})" for verdict in verdicts),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", statements(verdicts)])
 
 
 def comma_separated(found: Sequence[Timing]) -> str:
@@ -75,7 +68,7 @@ def comma_separated(found: Sequence[Timing]) -> str:
     for each in found:
         config, spread = each.config, each.every_seconds
         numbers = [f"{value:.3f}" for value in (each.seconds, min(spread), max(spread))]
-        writer.writerow([each.label, config["algorithm"], each.versions["device"], config["seeds"], config["updates"], *numbers])
+        writer.writerow([each.label, config.algorithm, each.versions["device"], config.seeds, config.updates, *numbers])
     return buffer.getvalue()
 
 
@@ -87,14 +80,10 @@ def describe(folder: Path) -> dict[str, Any] | None:
     found = timing.read_all(folder)
     if not found:
         return None
-    suite, where = timing.SUITE.name, folder.resolve().name
-    versions: dict[str, set[str]] = {}
-    for each in found:
-        for name, version in each.versions.items():
-            versions.setdefault(name, set()).add(version)
+    made_with = merged_versions(each.versions for each in found)
     return {
         "kind": "timing",
-        "name": suite if suite.startswith(where) else f"{where} {suite}",
+        "name": experiment_name(folder, timing.SUITE.name),
         "suite": timing.SUITE.name,
         "about": timing.SUITE.summary,
         "of": heading(found),
@@ -104,7 +93,7 @@ def describe(folder: Path) -> dict[str, Any] | None:
         "rows": [_row(found, each) for each in found],
         "groups": [],
         "verdicts": [dataclasses.asdict(verdict) for verdict in timing.check(found)],
-        "reproduction": {"command": command(found), "datasets": [], "versions": {k: sorted(v) for k, v in versions.items()}},
+        "reproduction": {"command": command(found), "datasets": [], "versions": made_with},
     }
 
 
@@ -117,8 +106,9 @@ def _row(found: Sequence[Timing], each: Timing) -> dict[str, Any]:
 def command(found: Sequence[Timing]) -> str:
     config, words = found[0].config, ["goat", "bench", timing.SUITE.name]
     if [each.label for each in found] != [column.label for column in timing.SUITE.columns]:
-        words += ["--algorithms", *(each.config["algorithm"] for each in found)]
-    words += ["--seeds", str(config["seeds"])]
-    if config["updates"] != _group().settings.updates:
-        words += ["--updates", str(config["updates"])]
+        chosen = (each.config for each in found)
+        words += ["--algorithms", *(f"./{each.algorithm}.py" if each.source else each.algorithm for each in chosen)]
+    words += ["--seeds", str(config.seeds)]
+    if config.updates != timing.GROUP.settings.updates:
+        words += ["--updates", str(config.updates)]
     return " ".join(words)

@@ -23,12 +23,12 @@ from goatrl.benchmark.statistics import Average, Scores
 from goatrl.benchmark.suites import Suite
 from goatrl.data.making import checksums
 from goatrl.report import finetuning, maps, tables, timing
+from goatrl.report.shared import merged_versions, span
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError
 
 PARTS = ("page.html", "page.css", "finetune.js", "timing.js", "page.js")
 METRICS = {"success": "Success", "return": "Return"}
-PICTURES = ("dataset", "uncertainty")  # of a group
 MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
 PAPER_WIDTH = 400  # paths are drawn on whole numbers, as many as this across
 
@@ -142,7 +142,7 @@ def describe(experiment: Experiment) -> Json:
         "datasets": len(suite.groups),
         "metrics": {metric: _metric(experiment, metric) for metric in METRICS},
         "algorithms": experiment.labels,
-        "seeds": _span(len(cell.seeds) for cell in cells),
+        "seeds": span(len(cell.seeds) for cell in cells),
         "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
         "best": {split: _best(over_all["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
         "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
@@ -164,11 +164,6 @@ def _metric(experiment: Experiment, metric: str) -> Json:
         "full": horizon if metric == "return" else experiment.suite.scale(metric),
         "decimals": experiment.suite.decimals,
     }
-
-
-def _span(counts: Iterable[int]) -> str:
-    low, *rest = sorted(set(counts))
-    return f"{low} to {rest[-1]}" if rest else f"{low}"
 
 
 def _number(value: float | None, decimals: int) -> float | None:
@@ -364,15 +359,19 @@ def _digits(value: float) -> float | None:
 
 
 def _media(folder: Path, group: TaskGroup, labels: Collection[str]) -> Json:
-    """Pictures of a group and clips of these algorithms' agents, if there are any beside the records: what to call them."""
-    pictures = [
-        {"of": of, "source": _key(path)} for of in PICTURES if (path := folder / "media" / f"{group.name}--{of}.png").exists()
-    ]
-    clips = []
-    for path in sorted((folder / "media").glob(f"{group.name}--*--*.mp4")):
-        _, label, task = path.stem.split("--", 2)
-        if label in labels:
-            clips.append({"label": label, "task": task, "source": _key(path)})
+    """Pictures of the dataset and of these algorithms, and clips of their agents, if there are any beside the records."""
+    pictures, clips = [], []
+    dataset = folder / "media" / f"{group.name}--dataset.png"
+    if dataset.exists():
+        about = f"Places, starts and goals in the dataset of {group.label}"
+        pictures.append({"title": "The dataset", "about": about, "source": _key(dataset)})
+    for path in sorted((folder / "media").glob(f"{group.name}--*--*")):
+        _, label, what = path.stem.split("--", 2)
+        if label in labels and what == "uncertainty" and path.suffix == ".png":
+            about = f"Supervised loss and distance to the goal of samples of {group.label}, by rising uncertainty weight"
+            pictures.append({"title": f"What the uncertainty weight of {label} prefers", "about": about, "source": _key(path)})
+        elif label in labels and path.suffix == ".mp4":
+            clips.append({"label": label, "task": what, "source": _key(path)})
     return {"pictures": pictures, "clips": clips}
 
 
@@ -399,23 +398,18 @@ def _settings(cells: dict[str, Cell]) -> list[Json]:
             "updates": config.updates,
             "batch size": config.batch_size,
             **config.hyperparameters,
-            "trained together": _span(training.members for training in trainings),
+            "trained together": span(training.members for training in trainings),
             "training (s)": round(sum(training.seconds for training in trainings)),
         }
-        about |= {name: ", ".join(sorted(found)) for name, found in _versions([cell]).items()}
+        about |= {name: ", ".join(found) for name, found in _versions([cell]).items()}
         for name, value in about.items():
             if value != "":
                 rows.setdefault(name, {})[label] = str(value)
     return [{"name": name, "of": of} for name, of in rows.items()]
 
 
-def _versions(cells: Iterable[Cell]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for cell in cells:
-        for training in cell.trainings:
-            for name, version in training.versions.items():
-                found.setdefault(name, set()).add(version)
-    return found
+def _versions(cells: Iterable[Cell]) -> dict[str, list[str]]:
+    return merged_versions(training.versions for cell in cells for training in cell.trainings)
 
 
 def _reproduction(experiment: Experiment) -> Json:
@@ -434,7 +428,7 @@ def _reproduction(experiment: Experiment) -> Json:
     return {
         "command": command(experiment),
         "datasets": datasets,
-        "versions": {name: sorted(found) for name, found in _versions(experiment.cells).items()},
+        "versions": _versions(experiment.cells),
     }
 
 

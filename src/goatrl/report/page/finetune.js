@@ -17,7 +17,6 @@ function fastest(experiment, group) {
 }
 
 function tuningFacts(experiment) {
-  const [held, judged] = [experiment.verdicts.filter((v) => v.held).length, experiment.verdicts.filter((v) => v.held !== null).length];
   const first = experiment.groups.filter((group) => group.level !== null).map((group) => {
     const { steps, labels } = fastest(experiment, group);
     const who = labels.length > 1 ? `${labels[0]} and ${labels.length - 1} more` : labels[0];
@@ -30,7 +29,7 @@ function tuningFacts(experiment) {
     ["Environment steps", experiment.steps.toLocaleString("en")],
     ["Judged episodes", experiment.episodes.toLocaleString("en")],
     ...first,
-    judged ? ["The paper’s conclusions", `${held} of ${judged}`, h("span", { class: "soft" }, " held")] : null,
+    heldOf(experiment),
   );
 }
 

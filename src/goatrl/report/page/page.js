@@ -107,7 +107,6 @@ function summaryFacts(experiment) {
     return found ? [found.others ? `${found.label} and ${found.others} more` : found.label, " ", h("span", { class: "soft" }, withUnit(found.value, metric))] : [null];
   };
   const near = experiment.agreement.success;
-  const [held, judged] = [experiment.verdicts.filter((v) => v.held).length, experiment.verdicts.filter((v) => v.held !== null).length];
   const tasks = experiment.groups.flatMap((group) => group.tasks);
   const kinds = ["iid", "ood", "mixed"].map((split) => [split, tasks.filter((task) => task.split === split).length]).filter(([, n]) => n);
   const finer = { ...metric, decimals: metric.decimals + 1 };
@@ -121,11 +120,15 @@ function summaryFacts(experiment) {
     ["Best on OOD tasks", ...best("ood")],
     near && ["Mean difference from the paper", fixed(near.difference, finer), h("span", { class: "soft" }, ` over ${plural(near.cells, "cell")}`)],
     near && ["Rank correlation with the paper", near.correlation === null ? "–" : near.correlation.toFixed(3)],
-    judged ? ["The paper’s conclusions", `${held} of ${judged}`, h("span", { class: "soft" }, " held")] : null,
+    heldOf(experiment),
   );
 }
 
 // Experiments with a view of their own, each in a file of its own: what a card says, and the view.
+const heldOf = (experiment) => {
+  const judged = experiment.verdicts.filter((verdict) => verdict.held !== null);
+  return judged.length ? ["The paper’s conclusions", `${judged.filter((verdict) => verdict.held).length} of ${judged.length}`, h("span", { class: "soft" }, " held")] : null;
+};
 const KINDS = { finetune: [tuningFacts, tuningView], timing: [timingFacts, timingView] };
 
 function overview() {
@@ -474,7 +477,7 @@ function groupCards(experiment) {
   const inside = ["success per task", experiment.groups.some((group) => group.maps) ? "maps of the goals that are reached" : "",
     experiment.groups.some((group) => group.paths) ? "paths of the agents" : "",
     experiment.groups.some((group) => Object.keys(group.curves).length) ? "learning curves" : "",
-    experiment.groups.some((group) => group.picture || group.clips.length) ? "pictures and clips" : "", "all settings"].filter(Boolean);
+    experiment.groups.some((group) => group.pictures.length || group.clips.length) ? "pictures and clips" : "", "all settings"].filter(Boolean);
   return section("Datasets", h("p", { class: "key" }, `With the best algorithm of each task. Inside: ${inside.join(", ")}.`), h("div", { class: "cards" }, ...cards));
 }
 
@@ -489,7 +492,7 @@ function reproduction(experiment, more = "The page of each dataset has the hyper
     h("td", {}, !each.dataset.length ? "" : each.listed ? "as goatrl makes it" : "another file"), h("td", {}, each.evaluation.join(" "))));
   return section("Reproduction",
     h("details", {},
-      h("summary", {}, "Command, checksums and versions"),
+      h("summary", {}, rows.length ? "Command, checksums and versions" : "Command and versions"),
       h("p", {}, "These records come from"), h("pre", {}, command),
       command.includes("=FILE") ? h("p", { class: "soft small" }, "FILE stands for a dataset with the checksum below.") : null,
       rows.length === 0 ? null : frameOf("Checksums", h("table", { class: "settings" }, head("Group", "Dataset (SHA-256)", "Dataset is", "Evaluation (SHA-256)"), h("tbody", {}, ...rows))),
@@ -644,11 +647,6 @@ function clipAddress(source) {
   return media.at(-1);
 }
 
-const PICTURES = {
-  dataset: ["The dataset", "Places, starts and goals in the dataset"],
-  uncertainty: ["What the uncertainty weight prefers", "Supervised loss and distance to the goal, by rising uncertainty weight, in samples"],
-};
-
 function pictures(group) {
   if (!group.pictures.length && !group.clips.length) return null;
   const splits = Object.fromEntries(group.tasks.map((task) => [task.name, task.split]));
@@ -657,10 +655,7 @@ function pictures(group) {
     video.muted = true;
     return panel("", [`${label} on ${task} `, splits[task] ? badge(splits[task]) : null, h("span", { class: "soft" }, "One agent. A green frame at the end: goal met; a red one: missed")], video);
   });
-  const images = group.pictures.map(({ of, source }) => {
-    const [caption, alt] = PICTURES[of];
-    return panel("wide", caption, h("img", { src: DATA.media[source], alt: `${alt} of ${group.label}` }));
-  });
+  const images = group.pictures.map(({ title, about, source }) => panel("wide", title, h("img", { src: DATA.media[source], alt: about })));
   return section("Pictures", h("div", { class: "panels" }, ...images, ...clips));
 }
 

@@ -2,17 +2,14 @@
 
 // The view of training times. It is drawn with the parts in page.js, which comes after it.
 
-const secondsOf = { title: "Seconds", unit: "", decimals: 1 };
-
 function timingFacts(experiment) {
   const sorted = [...experiment.rows].sort((one, other) => one.value - other.value);
-  const [held, judged] = [experiment.verdicts.filter((v) => v.held).length, experiment.verdicts.filter((v) => v.held !== null).length];
   const named = (row) => [row.label, " ", h("span", { class: "soft" }, `${row.value.toFixed(1)} s`)];
   return facts(
     ["Algorithms", `${experiment.algorithms.length}`],
     ["Shortest", ...named(sorted[0])],
     ["Longest", ...named(sorted.at(-1))],
-    judged ? ["The paper’s conclusions", `${held} of ${judged}`, h("span", { class: "soft" }, " held")] : null,
+    heldOf(experiment),
   );
 }
 
@@ -24,7 +21,7 @@ function ceiling(value) {
 
 function timingView(experiment) {
   const rows = [...experiment.rows].sort((one, other) => one.value - other.value).map((row) => ({ ...row, paper: null }));
-  const metric = { ...secondsOf, full: ceiling(Math.max(...rows.map((row) => row.high))) };
+  const metric = { unit: "", decimals: 1, full: ceiling(Math.max(...rows.map((row) => row.high))) };
   const chart = () => panel("all", ["Seconds", h("span", { class: "soft" }, experiment.of)],
     rowChart({ title: "Training time in seconds", rows, metric, bars: true, spread: "by chunk" }));
   const heads = ["Algorithm", "Seconds", "By chunk", `× ${experiment.base}`];

@@ -1,0 +1,34 @@
+"""What the reports of all kinds of records share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from goatrl.benchmark.statements import Verdict
+
+
+def statements(verdicts: Sequence[Verdict]) -> str:
+    """A list in Markdown."""
+    marks = {True: "held", False: "not held", None: "not checked"}
+    return "## Statements\n\n" + "".join(f"- **{marks[v.held]}**: {v.claim} ({v.evidence})\n" for v in verdicts)
+
+
+def merged_versions(found: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+    """Name → all versions that something was made with."""
+    merged: dict[str, set[str]] = {}
+    for each in found:
+        for name, version in each.items():
+            merged.setdefault(name, set()).add(version)
+    return {name: sorted(versions) for name, versions in merged.items()}
+
+
+def experiment_name(folder: Path, suite: str) -> str:
+    """The suite's name, with that of its folder unless it begins like that."""
+    where = folder.resolve().name
+    return suite if suite.startswith(where) else f"{where} {suite}"
+
+
+def span(counts: Iterable[int]) -> str:
+    low, *rest = sorted(set(counts))
+    return f"{low} to {rest[-1]}" if rest else f"{low}"
