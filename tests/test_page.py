@@ -421,9 +421,9 @@ def test_experiments_are_told_apart(folder: Path, tmp_path: Path) -> None:
     assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots"]
     other = next(cell for cell in records.read_all(folder / "paper") if cell.label == "BC")
     records.write(tmp_path / "robots", other)
-    assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots paper", "ablation-rnd"]
+    assert [each.name for each in webpage.experiments(tmp_path)] == ["robots paper", "mine", "ablation-rnd"], "the fullest first"
     (tmp_path / "mine").rename(tmp_path / "ablation-rnd")
-    assert [each.name for each in webpage.experiments(tmp_path)] == ["ablation-rnd", "robots paper", "robots ablation-rnd"]
+    assert [each.name for each in webpage.experiments(tmp_path)] == ["robots paper", "ablation-rnd", "robots ablation-rnd"]
 
 
 def test_a_clip_that_two_experiments_show_is_in_the_page_once(folder: Path, tmp_path: Path) -> None:
@@ -493,7 +493,8 @@ def test_the_best_is_best_over_the_tasks_that_all_have(folder: Path, cells: list
         best = max(averages.values())
         first, *others = [label for label, mean in averages.items() if mean == best]
         assert [each["label"] for each in found["averages"]["success"]["ood"]] == list(averages) == labels
-        assert found["best"]["ood"] == {"label": first, "others": len(others), "value": round(best, 1)}
+        shared = 4 if more is lucky else 3  # OOD tasks of both groups, or of Push alone
+        assert found["best"]["ood"] == {"label": first, "others": len(others), "value": round(best, 1), "tasks": shared}
         assert found["algorithms"] == [*LABELS, more.label]
 
 

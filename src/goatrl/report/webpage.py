@@ -99,7 +99,7 @@ def record_folders(folder: Path) -> list[Path]:
 
 
 def experiments(folder: Path) -> list[Experiment]:
-    """In the order of the suites, then of the folders' names.
+    """In the order of the suites, those of the same suite from the fullest, then in the order of the folders' names.
 
     Each has the name of its folder if it is alone there, otherwise its suite's, or both where that name is another's too.
     """
@@ -121,7 +121,7 @@ def experiments(folder: Path) -> list[Experiment]:
         return suite.name if of_suite[suite.name] == 1 and suite.name not in alone else f"{where} {suite.name}"
 
     named = [Experiment(name(path, suite), suite, mine, path) for path, suite, mine in found]
-    return sorted(named, key=lambda each: suites.SUITES.index(each.suite))
+    return sorted(named, key=lambda each: (suites.SUITES.index(each.suite), -len(each.cells)))
 
 
 def _has_all_columns(suite: Suite, cells: Sequence[Cell]) -> bool:
@@ -184,7 +184,7 @@ def _best(averages: Sequence[Average], split: str, decimals: int) -> Json | None
         return None
     best = max(round(each.mean, decimals) for each in mine)
     first, *others = [each.label for each in mine if round(each.mean, decimals) == best]
-    return {"label": first, "others": len(others), "value": best}
+    return {"label": first, "others": len(others), "value": best, "tasks": mine[0].tasks}
 
 
 def _agreement(table: Sequence[tables.Entry], decimals: int) -> Json | None:

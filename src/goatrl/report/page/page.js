@@ -102,12 +102,14 @@ function facts(...pairs) {
 
 function summaryFacts(experiment) {
   const metric = experiment.metrics.success;
+  const tasks = experiment.groups.flatMap((group) => group.tasks);
   const best = (split) => {
     const found = experiment.best[split];
-    return found ? [found.others ? `${found.label} and ${found.others} more` : found.label, " ", h("span", { class: "soft" }, withUnit(found.value, metric))] : [null];
+    const shown = tasks.filter((task) => split === "all" || task.split === split).length;
+    const over = found && found.tasks < shown ? ` over ${plural(found.tasks, "task")} that all have` : "";
+    return found ? [found.others ? `${found.label} and ${found.others} more` : found.label, " ", h("span", { class: "soft" }, withUnit(found.value, metric) + over)] : [null];
   };
   const near = experiment.agreement.success;
-  const tasks = experiment.groups.flatMap((group) => group.tasks);
   const kinds = ["iid", "ood", "mixed"].map((split) => [split, tasks.filter((task) => task.split === split).length]).filter(([, n]) => n);
   const finer = { ...metric, decimals: metric.decimals + 1 };
   return facts(
