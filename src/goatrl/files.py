@@ -44,3 +44,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_atomically(path, lambda file: file.write(text.encode()))

@@ -15,10 +15,10 @@ from tyro.conf import arg
 
 from goatrl.benchmark import suites
 from goatrl.benchmark.suites import Column
-from goatrl.cli.bench import write_text
 from goatrl.cli.console import console, out_of_range, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.training import check_place, judge, per_seed, train_with_progress
+from goatrl.files import write_text
 from goatrl.problems import Problem, open_problem
 from goatrl.report import figures, tables
 from goatrl.runs import Run, configure

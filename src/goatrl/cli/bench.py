@@ -16,7 +16,7 @@ from goatrl.cli.board import Board, live
 from goatrl.cli.console import console, dataset_files, duration, plural
 from goatrl.cli.datasets import ensure
 from goatrl.data.making import checksums
-from goatrl.files import write_atomically
+from goatrl.files import write_text
 from goatrl.report import data_figures, figures, tables
 from goatrl.runs import Interrupted
 from goatrl.train import Diverged
@@ -189,7 +189,3 @@ def print_verdicts(verdicts: Sequence[statements.Verdict]) -> None:
     unchecked = sum(verdict.held is None for verdict in verdicts)
     if unchecked:
         console.print(f"{unchecked} of the paper's {len(verdicts)} conclusions not checked: they need cells that were not run")
-
-
-def write_text(path: Path, text: str) -> None:
-    write_atomically(path, lambda file: file.write(text.encode()))

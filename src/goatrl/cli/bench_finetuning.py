@@ -15,7 +15,7 @@ from goatrl.benchmark.finetuning import Planned, Progress, Suite
 from goatrl.benchmark.statements import Verdict
 from goatrl.cli.console import console, duration, losses, plural, progress_bar
 from goatrl.cli.datasets import ensure
-from goatrl.files import write_atomically
+from goatrl.files import write_text
 from goatrl.report import finetuning as tuning
 from goatrl.runs import Interrupted
 
@@ -98,9 +98,8 @@ def publish(suite: Suite, folder: Path) -> list[Verdict]:
         standings = curves.standings(found, random)
         console.print(f"\n[bold]{suite.name}: success without noise[/bold], mean over seeds \\[95 % interval]\n")
         console.print(tuning.terminal(standings))
-        table, numbers = tuning.markdown(suite, standings, verdicts), tuning.comma_separated(found, standings)
-        write_atomically(folder / f"{suite.name}.md", lambda file: file.write(table.encode()))
-        write_atomically(folder / f"{suite.name}.csv", lambda file: file.write(numbers.encode()))
+        write_text(folder / f"{suite.name}.md", tuning.markdown(suite, standings, verdicts))
+        write_text(folder / f"{suite.name}.csv", tuning.comma_separated(found, standings))
         console.print(f"wrote {suite.name}.md and {suite.name}.csv to {folder}")
         console.print(f"draw the curves: goat figure finetune {folder} --suite {suite.name} --out curves.pdf", highlight=False)
     return verdicts

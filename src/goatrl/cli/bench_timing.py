@@ -11,7 +11,7 @@ from rich.progress import TaskID
 from goatrl.benchmark import runner, timing
 from goatrl.benchmark.statements import Verdict
 from goatrl.cli.console import console, plural, progress_bar
-from goatrl.files import write_atomically
+from goatrl.files import write_text
 from goatrl.report import timing as times
 from goatrl.runs import Interrupted
 
@@ -43,8 +43,7 @@ def publish(folder: Path) -> list[Verdict]:
     verdicts = timing.check(found)
     console.print(f"\n[bold]{timing.SUITE.name}[/bold]: {times.heading(found)}\n", highlight=False)
     console.print(times.terminal(found))
-    table, numbers = times.markdown(found, verdicts), times.comma_separated(found)
-    write_atomically(folder / f"{timing.SUITE.name}.md", lambda file: file.write(table.encode()))
-    write_atomically(folder / f"{timing.SUITE.name}.csv", lambda file: file.write(numbers.encode()))
+    write_text(folder / f"{timing.SUITE.name}.md", times.markdown(found, verdicts))
+    write_text(folder / f"{timing.SUITE.name}.csv", times.comma_separated(found))
     console.print(f"wrote {timing.SUITE.name}.md and {timing.SUITE.name}.csv to {folder}")
     return verdicts

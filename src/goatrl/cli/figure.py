@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 from goatrl import tasks
 from goatrl.benchmark import curves, finetuning, records, runner, statistics, suites
 from goatrl.cli.console import command, console, dataset_files
-from goatrl.files import write_atomically
+from goatrl.files import write_text
 from goatrl.problems import open_problem
 from goatrl.report import data_figures, figures, maps, tables
 from goatrl.report import finetuning as tuning
@@ -228,7 +228,7 @@ class FigureUncertainty:
         rankings = [rank_by_weight(*trained.agent(seed), problem.episodes, problem.spec, seed) for seed in seeds]
         figures.save(figures.ranking(rankings), self.out)
         numbers = self.out.with_suffix(".csv")
-        write_atomically(numbers, lambda file: file.write(tables.ranking(rankings, seeds).encode()))
+        write_text(numbers, tables.ranking(rankings, seeds))
         console.print(f"wrote {self.out} and {numbers}")
 
 

@@ -100,6 +100,13 @@ function facts(...pairs) {
   return h("dl", { class: "facts" }, ...items);
 }
 
+/** How many of the paper's conclusions hold, of those that could be checked. */
+function heldOf(experiment) {
+  const judged = experiment.verdicts.filter((verdict) => verdict.held !== null);
+  const held = judged.filter((verdict) => verdict.held);
+  return judged.length ? ["The paper’s conclusions", `${held.length} of ${judged.length}`, h("span", { class: "soft" }, " held")] : null;
+}
+
 function summaryFacts(experiment) {
   const metric = experiment.metrics.success;
   const tasks = experiment.groups.flatMap((group) => group.tasks);
@@ -127,10 +134,6 @@ function summaryFacts(experiment) {
 }
 
 // Experiments with a view of their own, each in a file of its own: what a card says, and the view.
-const heldOf = (experiment) => {
-  const judged = experiment.verdicts.filter((verdict) => verdict.held !== null);
-  return judged.length ? ["The paper’s conclusions", `${judged.filter((verdict) => verdict.held).length} of ${judged.length}`, h("span", { class: "soft" }, " held")] : null;
-};
 const KINDS = { finetune: [tuningFacts, tuningView], timing: [timingFacts, timingView] };
 
 function overview() {
