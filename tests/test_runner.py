@@ -227,6 +227,14 @@ def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(np.unique(goals[:, 0])) == len(np.unique(goals[:, 1])) == 10
 
 
+def test_a_cell_that_the_main_table_shares_has_its_map_whichever_suite_runs_it() -> None:
+    """MSG+HER of the main table is also the column c = 5 of its ablation."""
+    recorded = Path(__file__).parents[1] / "results/robots"
+    planned = runner.plan(suites.get("ablation-msg"), recorded, seeds=5, groups=["push-left-right"])
+    assert [cell.label for cell in planned if cell.tasks == cell.group.judged()] == ["c=5"]
+    assert [cell.label for cell in planned if cell.tasks == cell.group.tasks] == ["c=1", "c=3", "c=7"]
+
+
 def test_an_expected_time_grows_with_what_is_missing(tmp_path: Path) -> None:
     few, many = (estimate.seconds(plan(tmp_path, *names)) for names in (["bc"], ["bc", "goat"]))
     assert 0 < few[0] < many[0]

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from goatrl.files import WriteError, write_atomically
+from goatrl.files import WriteError, write_text
 
 
 def append(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -33,4 +33,4 @@ def truncate(path: Path, last: int, first_columns: str) -> None:
         path.unlink()
         return
     kept = [row for row in rows if row.split(",")[0].isdigit() and int(row.split(",")[0]) <= last]
-    write_atomically(path, lambda file: file.write(("\n".join([header, *kept]) + "\n").encode()))
+    write_text(path, "\n".join([header, *kept]) + "\n")

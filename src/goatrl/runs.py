@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from goatrl import algorithms, checkpoint, metrics
 from goatrl.data import location
-from goatrl.files import write_atomically
+from goatrl.files import write_atomically, write_text
 from goatrl.learn import normalize
 from goatrl.learn.parameters import Number, hyperparameters, override
 from goatrl.problems import Problem, open_problem, settings_of, versions
@@ -221,7 +221,7 @@ class RunFolder:
                 raise GoatError(f"{self.folder} holds another run (differs in {', '.join(different)}); choose another --out")
             return
         text = json.dumps({"config": wanted, "versions": versions()}, indent=2)
-        write_atomically(self.config_path, lambda file: file.write(text.encode()))
+        write_text(self.config_path, text)
 
     def last_saved(self, members: Members, spec: Spec) -> TrainState:
         """The state of the run's agents in its checkpoint."""

@@ -21,7 +21,7 @@ import numpy as np
 from goatrl import algorithms, tasks
 from goatrl.benchmark import agents, records
 from goatrl.benchmark.records import Cell, CellConfig, Training
-from goatrl.benchmark.suites import Column, Suite
+from goatrl.benchmark.suites import SUITES, Column, Suite
 from goatrl.evaluate import evaluate
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.problems import Problem, open_problem, versions
@@ -147,7 +147,7 @@ def plan(
                     "choose another --out"
                 )
             missing = tuple(seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds)
-            judged = group.judged() if suite.maps else group.tasks
+            judged = _judged(suite, group, config)
             planned.append(Planned(column.label, problem, group, algorithm, config, recorded, missing, judged))
     return planned
 
@@ -305,6 +305,13 @@ def belonging(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell]:
 
 def _compose(column: Column, settings: Settings) -> Algorithm:
     return override(algorithms.get(column.algorithm).build(settings), column.overrides)
+
+
+def _judged(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:
+    """The group's tasks, and its map if this suite draws it, or one that shares the cell: either may come first."""
+    drawn = [column for other in SUITES if other.maps for column in other.columns if column.algorithm == config.algorithm]
+    shared = any(hyperparameters(_compose(column, group.settings)) == config.hyperparameters for column in drawn)
+    return group.judged() if suite.maps or shared else group.tasks
 
 
 def _text(numbers: Mapping[str, Any]) -> str:

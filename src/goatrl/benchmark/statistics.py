@@ -15,7 +15,7 @@ from goatrl.benchmark import paper
 from goatrl.benchmark.records import Cell
 
 if TYPE_CHECKING:  # a suite carries conclusions, which are checked with these statistics
-    from goatrl.benchmark.suites import Suite
+    from goatrl.benchmark.suites import Column, Suite
 
 Value = Any  # a float; for resampled scores an array, one float per resample
 RESAMPLES = 2000
@@ -202,24 +202,25 @@ def shared_groups(suite: Suite, cells: Sequence[Cell]) -> set[str]:
     return set.intersection(*(of_suite or groups.values())) if groups else set()
 
 
+def in_order(columns: Sequence[Column], recorded: Iterable[str]) -> list[str]:
+    """The labels that are recorded: those of a suite in its order, then the user's own."""
+    found = dict.fromkeys(recorded)
+    return [label for label in dict.fromkeys([*(column.label for column in columns), *found]) if label in found]
+
+
 def averages(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
     """Of every column first its groups, then the splits; all from the same resamples.
 
     Those of splits are over the same groups for all; a user's own column that is not recorded for each of them has none.
     """
-    shared, of_columns = shared_groups(suite, cells), (scores(cells, label, metric) for label in _labels(suite, cells))
+    labels = in_order(suite.columns, (cell.label for cell in cells))
+    shared, of_columns = shared_groups(suite, cells), (scores(cells, label, metric) for label in labels)
     return [each for column in of_columns for each in _of_column(suite, column, shared, metric)]
 
 
 def summary(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
     """Averages over IID, OOD and all tasks."""
     return [each for each in averages(suite, cells, metric) if not each.group]
-
-
-def _labels(suite: Suite, cells: Sequence[Cell]) -> list[str]:
-    """The recorded columns in the suite's order, then the user's own."""
-    recorded = dict.fromkeys(cell.label for cell in cells)
-    return sorted(recorded, key=lambda label: [*(column.label for column in suite.columns), *recorded].index(label))
 
 
 def _of_column(suite: Suite, scores: Scores, shared: set[str], metric: str) -> Iterator[Average]:

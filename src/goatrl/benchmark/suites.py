@@ -72,7 +72,7 @@ PAPER_COLUMNS = (
 )
 
 ROBOTS = tuple(group.name for group in (*fetch.GROUPS, *hand.GROUPS))
-LADDER = (("+HER", "BC"), ("+EAW", "+HER"), ("+DSW", "+EAW"), ("+UW", "+Ens"), ("+ER", "+UW"))
+LADDER = (("+HER", "BC"), ("+EAW", "+HER"), ("+DSW", "+EAW"), ("+Ens", "+DSW"), ("+UW", "+Ens"), ("+ER", "+UW"))
 PUSH_AND_PICK = tuple(name for name in ROBOTS if name.startswith(("push", "pick")))
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from goatrl import tasks
 from goatrl.benchmark.records import Cell
 from goatrl.benchmark.runner import Planned, Progress
-from goatrl.cli.console import bars, console, losses
+from goatrl.cli.console import console, losses, progress_bar
 
 
 class Board:
@@ -32,7 +32,7 @@ class Board:
         for cell in planned:
             if cell.recorded is not None and not cell.missing:
                 self.texts[cell.group.name, cell.label] = self._numbers(cell.recorded)
-        self.bars: Bars = bars()
+        self.bars: Bars = progress_bar()
         self.rows: dict[str, TaskID] = {}
         self.started = time.monotonic()
         self.lock = threading.Lock()  # training and judging report from threads of their own

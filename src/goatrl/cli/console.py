@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def dataset_files(texts: Sequence[str]) -> dict[str, Path]:
     return {name: Path(file) for name, file in pairs(texts, "a dataset: write GROUP=FILE").items()}
 
 
-def bars() -> Progress:
+def progress_bar() -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=10),
@@ -61,12 +60,6 @@ def bars() -> Progress:
         TimeRemainingColumn(elapsed_when_finished=True, compact=True),
     )
     return Progress(*columns, console=console)
-
-
-@contextmanager
-def progress_bar() -> Iterator[Progress]:
-    with bars() as progress:
-        yield progress
 
 
 def duration(seconds: float) -> str:

@@ -142,9 +142,7 @@ class FigureCoverage:
                 rows.setdefault(tasks.get(cell.config.group).label, {})[cell.label] = drawn
         if not rows:
             which = f" of {', '.join(self.groups)}" if self.groups else ""
-            raise GoatError(
-                f"the records{which} in {self.folder} have no coverage maps; those of robots have, if made by this version"
-            )
+            raise GoatError(f"the records{which} in {self.folder} have no coverage maps; those of `goat bench paper` have")
         columns = [label for label in dict.fromkeys(cell.label for cell in cells) if any(label in row for row in rows.values())]
         figures.save(figures.coverage(rows, columns), self.out)
         console.print(f"wrote {self.out}")

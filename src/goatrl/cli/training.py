@@ -114,7 +114,7 @@ class Evaluate:
     """
 
     folder: Positional[Path]
-    """The folder of a run of `goat train` or `goat finetune`."""
+    """The folder of a run of `goat train`, `goat finetune` or `goat expert train`."""
     tasks: tuple[str, ...] = ()
     """Only these tasks."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None

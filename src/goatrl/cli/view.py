@@ -36,7 +36,7 @@ class View:
     """One of its tasks."""
     # `run` is also what every command does, hence the other name here.
     folder: Annotated[Path | None, arg(name="run", metavar="FOLDER")] = None
-    """A run of `goat train` or `goat finetune` whose agent acts, or a file of `goat bench`; actions are random without one."""
+    """Whose agent acts: a run of `goat train`, `goat finetune`, `goat expert train`, or a file of `goat bench`. None: at random."""
     expert: bool = False
     """Let the expert act that collects the robot's data."""
     seed: int = 0

@@ -18,7 +18,7 @@ import numpy as np
 
 from goatrl.data import collect, experts, point, storage
 from goatrl.data.experts import Expert
-from goatrl.files import cache_folder, write_atomically
+from goatrl.files import cache_folder, write_atomically, write_text
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError
 
@@ -63,7 +63,7 @@ def make_cached(group: TaskGroup, *, threads: int | None = None, on_progress: co
     partial = path.with_suffix(".partial.npz")
     episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
     about = f"{episodes.checksum()} {_recipe(group, 0, experts.get(group.family))}"
-    write_atomically(path.with_suffix(".about"), lambda file: file.write(about.encode()))
+    write_text(path.with_suffix(".about"), about)
     storage.save(episodes, path)
     partial.unlink(missing_ok=True)
     return path

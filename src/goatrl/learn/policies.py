@@ -30,7 +30,7 @@ class Policy(Protocol):
 
 
 def weighted_regression_loss(action: jax.Array, data_action: jax.Array, weight: jax.Array) -> jax.Array:
-    """E w · mean_d (a − π(s, g))²: −E w log π(a | s, g) of a fixed-variance Gaussian (paper, eq. 5)."""
+    """E w · mean_d (a − π(s, g))²: −E w log π(a | s, g) of a fixed-variance Gaussian (paper, eq. 2)."""
     return jnp.mean(jax.lax.stop_gradient(weight) * jnp.mean((data_action - action) ** 2, axis=-1))
 
 

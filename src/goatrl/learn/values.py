@@ -35,7 +35,7 @@ class Value(Protocol):
 
 
 def td_target(reward: jax.Array, next_value: jax.Array, discount: Any, highest: float | None = None) -> jax.Array:
-    """r + γ V̂(s', g), clipped to ±1/(1−γ), the range that rewards of at most 1 allow (paper, eq. 6), or to less above."""
+    """r + γ V̂(s', g), clipped to ±1/(1−γ), the range that rewards of at most 1 allow (paper, eq. 3), or to less above."""
     limit = 1.0 / (1.0 - discount)
     return jax.lax.stop_gradient(jnp.clip(reward + discount * next_value, -limit, limit if highest is None else highest))
 
@@ -98,7 +98,7 @@ def conservative_mean(value: jax.Array) -> jax.Array:
 
 @pytree
 class QEnsemble:
-    """N independent Q(s, a, g), each with its own target (paper, eq. 6). `tau` None is the L2 loss."""
+    """N independent Q(s, a, g), each with its own target (paper, eq. 3). `tau` None is the L2 loss."""
 
     size: int = static(default=1)
     tau: float | None = None

@@ -55,7 +55,7 @@ def data_selection(advantage: jax.Array, threshold: jax.Array, floor: Any) -> ja
 
 
 def uncertainty_weight(spread: jax.Array, lowest: jax.Array, highest: jax.Array, w: Any, minimum: Any) -> jax.Array:
-    """UW: clip(tanh(w · spread_norm) + w_min, 0, 1) with the spread normalised to [0, 1] (paper, eq. 7)."""
+    """UW: clip(tanh(w · spread_norm) + w_min, 0, 1) with the spread normalised to [0, 1] (paper, eq. 4)."""
     return jnp.clip(jnp.tanh(w * normalized_spread(spread, lowest, highest)) + minimum, 0.0, 1.0)
 
 

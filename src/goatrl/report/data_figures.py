@@ -222,7 +222,7 @@ class _HandView:
     def shown(self, starts: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tips = goals.reshape(-1, 5, 3)
         moved = (tips[:, hand.THUMB] != hand.FINGERTIPS[hand.THUMB]).any(axis=-1)
-        shift = hand._meeting_point(tips[moved]) - hand.MEETING
+        shift = hand.meeting_point(tips[moved]) - hand.MEETING
         return np.empty((0, 2)), 1000 * shift[:, :2]
 
     def in_space(self, points: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statistics import Average
 from goatrl.files import write_atomically
 from goatrl.report.maps import Coverage
+from goatrl.report.shared import span
 from goatrl.report.tables import Entry
 from goatrl.types import Episodes, GoatError
 from goatrl.uncertainty import PORTION, Ranking
@@ -222,8 +223,7 @@ def finetuning(panels: Mapping[str, Sequence[Curve]], random: Mapping[str, Curve
         axis.tick_params(labelsize=8, length=2)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("success without noise (%)", fontsize=8)
-    counts = sorted({len(curve.seeds) for found in panels.values() for curve in found})
-    seeds = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    seeds = span(len(curve.seeds) for found in panels.values() for curve in found)
     key = f"Line: mean over seeds ({seeds}); band: 95 % interval"
     ends = "; dotted: where random ends, by DDPG+HER; ring: first as high as that" if random else ""
     figure.supxlabel(key + ends, fontsize=8, color="#59626b")

@@ -20,7 +20,7 @@ from goatrl.benchmark import curves, finetuning
 from goatrl.benchmark.curves import Curve, Standing
 from goatrl.benchmark.finetuning import Suite
 from goatrl.benchmark.statements import Verdict
-from goatrl.benchmark.statistics import Interval
+from goatrl.benchmark.statistics import Interval, in_order
 from goatrl.data.making import checksums
 from goatrl.report.shared import experiment_name, merged_versions, span, statements
 from goatrl.tasks import TaskGroup
@@ -126,9 +126,7 @@ class Experiment:
 
     @property
     def labels(self) -> list[str]:
-        columns = [column.label for column in self.suite.columns]
-        recorded = dict.fromkeys(curve.label for curve in self.curves)
-        return [label for label in dict.fromkeys([*columns, *recorded]) if label in recorded]
+        return in_order(self.suite.columns, (curve.label for curve in self.curves))
 
     @property
     def groups(self) -> list[TaskGroup]:

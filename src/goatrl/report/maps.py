@@ -46,7 +46,7 @@ class Coverage:
 
 
 def coverage(cell: Cell) -> Coverage | None:
-    """The map of a cell, if it has one: older records do not, nor do groups whose goals have no plane."""
+    """The map of a cell, if it has one: those of the main table do, but for groups whose goals have no plane."""
     rows = np.flatnonzero(cell.column("split") == "map")
     if not rows.size:
         return None

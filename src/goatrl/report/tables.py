@@ -7,6 +7,7 @@ import dataclasses
 import io
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -233,7 +234,8 @@ def ranking(rankings: Sequence[Ranking], seeds: Sequence[int]) -> str:
 
 
 def latex(table: Sequence[Entry], averages: Sequence[Average] = (), beside_paper: bool = True) -> str:
-    """A tabular in the paper's layout, for the package booktabs: the best of each row bold, the second underlined.
+    """A tabular in the paper's layout, for the package booktabs: the best of each row bold, the second underlined
+    (none where several are best).
 
     Under each group stands its average and at the end the averages over splits, if they are given.
     """
@@ -273,8 +275,9 @@ def _typeset_average(average: Average | None, decimals: int) -> _Typeset | None:
 
 def _typeset_row(heading: Sequence[str], found: Sequence[_Typeset | None], decimals: int, beside_paper: bool) -> list[str]:
     # Compared as printed: numbers that read the same are equally good.
-    best = sorted({round(number.mean, decimals) for number in found if number is not None}, reverse=True)
-    marks = dict(zip(best, (r"\textbf{%s}", r"\underline{%s}"), strict=False))
+    printed = Counter(round(number.mean, decimals) for number in found if number is not None)
+    first, *others = sorted(printed, reverse=True) or [math.nan]
+    marks = {first: r"\textbf{%s}"} | {second: r"\underline{%s}" for second in others[:1] if printed[first] == 1}
     ours = ["" if n is None else marks.get(round(n.mean, decimals), "%s") % n.ours for n in found]
     lines = [" & ".join([*heading, *ours]) + r" \\"]
     if beside_paper and any(number is not None and number.theirs for number in found):

@@ -77,12 +77,7 @@ class Experiment:
 
     @property
     def labels(self) -> list[str]:
-        """The recorded columns in the suite's order, then the user's own."""
-        order = [column.label for column in self.suite.columns]
-        return sorted(
-            {cell.label for cell in self.cells},
-            key=lambda label: (label not in order, *([order.index(label)] if label in order else []), label),
-        )
+        return statistics.in_order(self.suite.columns, (cell.label for cell in self.cells))
 
     @property
     def groups(self) -> list[TaskGroup]:

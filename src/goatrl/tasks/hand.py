@@ -48,7 +48,7 @@ class Meetings:
         tips = points.reshape(*points.shape[:-1], 5, 3)
         at_rest = np.abs(tips - FINGERTIPS).max(axis=-1) <= TOLERANCE
         inside = at_rest.all(axis=-1) & (self.at_rest > 0)
-        meeting = _meeting_point(tips)
+        meeting = meeting_point(tips)
         shift = np.abs(meeting - MEETING)
         in_range = ((shift >= self.nearest - TOLERANCE) & (shift <= self.farthest + TOLERANCE)).all(axis=-1)
         for finger in range(THUMB):
@@ -89,7 +89,7 @@ def meet(meeting: np.ndarray, finger: np.ndarray) -> np.ndarray:
     return tips.reshape(*meeting.shape[:-1], 15)
 
 
-def _meeting_point(tips: np.ndarray) -> np.ndarray:
+def meeting_point(tips: np.ndarray) -> np.ndarray:
     """The point towards which the thumb has moved, as far as `meet` stays from it."""
     moved = tips[..., THUMB, :] - FINGERTIPS[THUMB]
     length = np.linalg.norm(moved, axis=-1, keepdims=True)
