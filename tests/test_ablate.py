@@ -74,10 +74,10 @@ def test_own_data_in_an_own_environment(capsys: pytest.CaptureFixture[str]) -> N
             means = [np.mean([row[metric] for row in rows if row["seed"] == seed]) for seed in (0, 1)]
             assert (rung[metric], rung[f"{metric}_std"]) == (f"{np.mean(means):.4f}", f"{np.std(means):.4f}")
     assert rungs[0]["increment"] == ""
-    assert "-0.00" not in shown
+    assert "-0.000" not in shown
     assert float(rungs[1]["increment"]) == pytest.approx(float(rungs[1]["success"]) - float(rungs[0]["success"]), abs=1e-4)
     text = Path("out/ablation.md").read_text()
-    first = f"| BC | bc | {float(rungs[0]['success']):.2f} ± {float(rungs[0]['success_std']):.2f} |  |"
+    first = f"| BC | bc | {float(rungs[0]['success']):.3f} ± {float(rungs[0]['success_std']):.3f} |  |"
     assert first in text
     assert "40 updates on mine.npz, judged in worlds:worlds/Point-v0; mean ± standard deviation over 2 seeds." in text
     assert "+HER" in shown
@@ -94,7 +94,7 @@ def test_own_data_in_an_own_environment(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_one_seed_has_no_deviation() -> None:
     ablate.publish([ablate.Rung(1, Column("BC", "bc"), np.array([0.5]), np.array([3.0]))], Path("out"), "one")
-    assert "| BC | bc | 0.50 |  | 3.0 |" in Path("out/ablation.md").read_text()
+    assert "| BC | bc | 0.500 |  | 3.0 |" in Path("out/ablation.md").read_text()
     (rung,) = numbers("out")
     assert (rung["success_std"], rung["return_std"]) == ("", "")
 

@@ -157,9 +157,10 @@ def test_from_data_to_figure(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("evaluate", "run", "--tasks", "r20") == 0
     assert pq.read_table("run/episodes.parquet").num_rows == rows.num_rows, "the other task's episodes stay"
     assert goat("figure", "density", "run", "--out", "density.png") == 0
+    assert goat("figure", "trajectories", "run", "--task", "r20", "--out", "paths.png") == 0
     assert goat("figure", "uncertainty", "run", "--out", "uncertainty.png") == 0
     assert Path("uncertainty.csv").read_text().count("\n") == 1 + 2 * 10
-    assert all(Path(name).stat().st_size > 1000 for name in ("mine.svg", "density.png", "uncertainty.png"))
+    assert all(Path(name).stat().st_size > 1000 for name in ("mine.svg", "density.png", "paths.png", "uncertainty.png"))
     capsys.readouterr()
     assert goat("figure", "density", "run", "--out", "density.png", "--seed", "9") == 2
     assert "no seed 9; it has 0, 1" in error_line(capsys)

@@ -14,6 +14,7 @@ from safetensors import numpy as safetensors
 import goatrl
 from goatrl import cli, files, tasks
 from goatrl.cli import datasets as making_commands
+from goatrl.cli.console import console
 from goatrl.data import collect, load, making
 from goatrl.tasks import registry
 
@@ -103,7 +104,7 @@ def test_a_file_that_was_interrupted_is_taken_up(monkeypatch: pytest.MonkeyPatch
         (["make", NAME, "push-left-right", "--out", "x.npz"], "--out takes one dataset"),
         (["make", "pointreach-expert-10"], "made whenever it is needed"),
         (["make", "push-left"], "did you mean push-left-right"),
-        (["info", NAME], f"make it with `goat data make {NAME}`, or add --yes"),
+        (["info", NAME], f"run `goat data make {NAME}`, or add --yes"),
         (["verify", NAME], "is not made yet"),
     ],
 )
@@ -113,9 +114,46 @@ def test_errors_are_one_helpful_line(arguments: list[str], message: str, capsys:
     assert message in line
 
 
-def test_how_many_datasets_are_missing_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_which_datasets_are_missing_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("bench", "paper", "--groups", NAME, "push-left-right", "slide-near-far") == 2
-    assert f"make it with `goat data make {NAME}`, and so with 2 more, or add --yes" in capsys.readouterr().err
+    line = f"3 datasets are not made yet: run `goat data make {NAME} push-left-right slide-near-far`, or add --yes"
+    assert line in capsys.readouterr().err
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, answer: str | None) -> list[str]:
+    """The questions that a user at a terminal is asked, each answered with this, or with Ctrl-D."""
+    asked: list[str] = []
+
+    def reply(question: str) -> str:
+        asked.append(question)
+        if answer is None:
+            raise EOFError
+        return answer
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr(console, "input", reply)
+    return asked
+
+
+@pytest.mark.parametrize("answer", ["n", "no", "what?", None])
+def test_nothing_is_made_unless_wanted(
+    answer: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = answered(monkeypatch, answer)
+    assert goat("bench", "paper", "--groups", NAME, "push-left-right", "slide-near-far") == 2
+    (question,) = asked
+    assert f"{NAME}, push-left-right, slide-near-far. Make what is missing, and go on?" in question
+    assert "3 datasets are not made yet" in capsys.readouterr().err
+    assert not making.cached(tasks.get(NAME)).exists()
+
+
+@pytest.mark.parametrize("answer", ["", "y", "Yes "])
+def test_what_is_missing_is_made_if_wanted(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = answered(monkeypatch, answer)
+    assert goat("data", "info", NAME) == 0
+    assert making.cached(tasks.get(NAME)).exists()
+    assert goat("data", "info", NAME) == 0
+    assert len(asked) == 1
 
 
 def test_verifying(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def make_cell(reached: int) -> Cell:
 
 def trajectories() -> Figure:
     episodes = point.make(GROUP.name)
-    return figures.trajectories({"Expert 10": (episodes, {"GOAT": make_cell(15)})}, "R10", 11.0, ["GOAT"])
+    return figures.trajectories({"Expert 10": (episodes, {"GOAT": make_cell(15).episodes})}, "R10", 11.0, ["GOAT"])
 
 
 def entries() -> list[Entry]:
@@ -169,14 +169,14 @@ def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
 def test_other_input_gives_another_picture(tmp_path: Path) -> None:
     episodes = point.make(GROUP.name)
     for name, reached in (("a", 20), ("b", 0)):
-        rows = {"Expert 10": (episodes, {"GOAT": make_cell(reached)})}
+        rows = {"Expert 10": (episodes, {"GOAT": make_cell(reached).episodes})}
         figures.save(figures.trajectories(rows, "R10", 11.0, ["GOAT"]), tmp_path / f"{name}.svg")
     assert (tmp_path / "a.svg").read_bytes() != (tmp_path / "b.svg").read_bytes()
 
 
 def test_trajectories_show_the_data_the_paths_and_the_goals() -> None:
     figure = figures.trajectories(
-        {"Expert 10": (point.make(GROUP.name), {"GOAT": make_cell(15)}), "None": (point.make(GROUP.name), {})},
+        {"Expert 10": (point.make(GROUP.name), {"GOAT": make_cell(15).episodes}), "None": (point.make(GROUP.name), {})},
         "R20",
         21.0,
         ["GOAT", "HER"],

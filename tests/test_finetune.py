@@ -133,11 +133,11 @@ def test_imitators_get_new_critics(tmp_path: Path, algorithm: str) -> None:
     same(plan.trained.target["value"], fresh.params["value"])
 
 
-@pytest.mark.parametrize("algorithm", ["goat_v", "iql_her", "gofar"])
-def test_values_without_actions_are_refused_by_ddpg(tmp_path: Path, algorithm: str) -> None:
+@pytest.mark.parametrize(("algorithm", "known"), [("goat_v", "V"), ("iql_her", "Q.* of the data's actions alone"), ("gofar", "V")])
+def test_values_without_actions_are_refused_by_ddpg(tmp_path: Path, algorithm: str, known: str) -> None:
     run = trained(tmp_path, algorithm)
     with pytest.raises(
-        GoatError, match=rf"which improves a policy through Q.*the values of {algorithm} are V.*use --by own"
+        GoatError, match=rf"which improves a policy through Q.*the values of {algorithm} are {known}.*use --by own"
     ) as caught:
         finetune.plan(run)
     assert "\n" not in str(caught.value)
@@ -410,6 +410,7 @@ def test_random_networks_by_command(at_home: None) -> None:
         (["run", "--episodes", "10"], "collected 4 at a time: their number cannot be 10; 8 can"),
         (["run", "--group", "push-left-right"], "run does not fit push-left-right: its observation_dim is 10"),
         (["run", "--group", "pointreach-expert-10"], "pointreach-expert-10 has no robots to go on learning with; groups that have"),
+        (["tuned"], "tuned is not a run of `goat train`; name one that is"),
         (["alone"], "alone was trained without a task group; say where to act with --group"),
         (["unsaved"], "unsaved has no checkpoint yet"),
         (["value"], "the values of goat_v are V(s, g); use --by own"),
@@ -419,6 +420,8 @@ def test_random_networks_by_command(at_home: None) -> None:
     ],
 )
 def test_errors_are_one_helpful_line(at_home: None, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("tuned").mkdir()
+    Path("tuned/config.json").write_text(json.dumps({"config": {"by": "ddpg_her"}, "versions": {}}))
     for name in {"run", "unsaved", "alone", "value"} & set(arguments):
         run = trained(Path(name), "goat_v" if name == "value" else "gcsl", None if name == "alone" else GROUP.name)
         if name == "unsaved":

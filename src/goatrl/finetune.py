@@ -13,7 +13,7 @@ from goatrl import algorithms, tasks
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters
 from goatrl.learn.update import Agent, actor_critic
-from goatrl.learn.values import QEnsemble
+from goatrl.learn.values import ImplicitQ, QEnsemble
 from goatrl.online import Schedule
 from goatrl.online_runs import OnlinePlan, OnlineRun
 from goatrl.runs import Agents, Run, RunConfig, check_seeds, composition
@@ -120,9 +120,10 @@ def _as_ddpg(agent: Algorithm, group: TaskGroup, what: str, algorithm: str, inst
     if not isinstance(agent, Agent):
         raise GoatError(f"{what} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; {instead}")
     if agent.value is not None and not isinstance(agent.value, QEnsemble):
+        known = "Q(s, a, g) of the data's actions alone" if isinstance(agent.value, ImplicitQ) else "V(s, g)"
         raise GoatError(
             f"{what} cannot go on by ddpg_her, which improves a policy through Q(s, a, g): "
-            f"the values of {algorithm} are V(s, g); {instead}"
+            f"the values of {algorithm} are {known}; {instead}"
         )
     critics = 1 if agent.value is None else agent.value.size
     return dataclasses.replace(_ddpg(group, critics), discount=agent.discount)  # what its critics have learned to predict

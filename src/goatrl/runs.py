@@ -260,10 +260,12 @@ class Run(RunFolder):
 
     def config(self) -> RunConfig:
         stored = self.about()
+        if "checksum" not in stored:  # what learns online has no dataset
+            raise GoatError(f"{self.folder} is not a run of `goat train`; name one that is")
         try:
             return RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
         except (KeyError, TypeError) as error:
-            raise GoatError(f"{self.config_path} is not of `goat train`, or of another version of goatrl ({error})") from error
+            raise GoatError(f"{self.config_path} is of another version of goatrl ({error}); train it again") from error
 
     def problem(self) -> Problem:
         """The dataset that the run was trained on, checked to be still the same."""

@@ -147,8 +147,8 @@ def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     writer.writerow(["rung", "algorithm", "seeds", "success", "success_std", "increment", "return", "return_std"])
     for rung, increment in zip(rungs, increments(rungs), strict=True):
         success, returns = ((values.mean(), tables.deviation(values)) for values in (rung.success, rung.returns))
-        added = "" if increment is None else f"{increment:+z.2f}"
-        texts = (tables.number(*success, 2), added, tables.number(*returns, 1))
+        added = "" if increment is None else f"{increment:+z.3f}"
+        texts = (tables.number(*success, 3), added, tables.number(*returns, 1))
         named = (rung.column.label, rung.column.algorithm)
         shown.add_row(*named, *texts)
         lines.append(f"| {' | '.join((*named, *texts))} |")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from goatrl import tasks
@@ -41,13 +41,20 @@ def ensure(groups: Iterable[str], yes: bool) -> None:
     """Make the datasets that are missing, after asking, or without under --yes."""
     known = [tasks.get(name) for name in dict.fromkeys(groups)]
     missing = [group for group in known if group.collection is not None and not making.cached(group).exists()]
+    if missing and not yes:
+        _ask(missing)
     for group in missing:
-        if not yes:
-            if not sys.stdin.isatty():
-                more = f", and so with {len(missing) - 1} more" if len(missing) > 1 else ""
-                raise GoatError(f"{MissingDataset(group)}{more}, or add --yes")
-            others = f", as are {len(missing) - 1} more" if group is missing[0] and len(missing) > 1 else ""
-            answer = console.input(f"The dataset of {group.name} is missing{others}; it takes minutes. Make it now? \\[Y/n] ")
-            if answer.strip().lower() not in ("", "y", "yes"):
-                raise MissingDataset(group)
         make_with_progress(group)
+
+
+def _ask(missing: Sequence[TaskGroup]) -> None:
+    if not sys.stdin.isatty():
+        raise GoatError(f"{MissingDataset(*missing)}, or add --yes")
+    names = ", ".join(group.name for group in missing)
+    try:
+        answer = console.input(f"Not made yet, minutes for each dataset: {names}. Make what is missing, and go on? \\[Y/n] ")
+    except EOFError:
+        answer = "n"
+        console.print()
+    if answer.strip().lower() not in ("", "y", "yes"):
+        raise MissingDataset(*missing)

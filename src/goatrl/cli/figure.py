@@ -5,18 +5,23 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+import pyarrow as pa
 from tyro.conf import Positional, arg
 
 from goatrl import tasks
 from goatrl.benchmark import curves, finetuning, records, runner, statistics, suites
 from goatrl.cli.console import command, console, dataset_files
+from goatrl.evaluate import evaluate
 from goatrl.files import write_text
 from goatrl.problems import open_problem
 from goatrl.report import data_figures, figures, maps, tables
 from goatrl.report import finetuning as tuning
 from goatrl.runs import Run
+from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError, unknown
 from goatrl.uncertainty import rank_by_weight, value_spread
+
+Paths = dict[str, tuple[Episodes, dict[str, pa.Table]]]  # dataset → its episodes, and label → judged episodes
 
 
 def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
@@ -30,12 +35,13 @@ def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
 class FigureTrajectories:
     """Draw the paths of each agent with its dataset and goals: the paper's first figure.
 
-    Example:
+    Examples:
       goat figure trajectories results/pointreach --out trajectories.png
+      goat figure trajectories runs/goat --out paths.png
     """
 
     folder: Positional[Path]
-    """The records' folder."""
+    """The records' folder, or a run of `goat train`."""
     out: Path
     """The picture (.png, .svg, .pdf)."""
     task: str = "R10"
@@ -46,20 +52,31 @@ class FigureTrajectories:
     """GROUP=FILE: the dataset files that the records were made with, if not the groups' own."""
 
     def run(self) -> None:
-        suite = suites.get(self.suite)
+        group, rows = self._of_run() if (self.folder / "config.json").exists() else self._of_records()
+        task = group.task(self.task)
+        present = list(dict.fromkeys(label for _, agents in rows.values() for label in agents))
+        figures.save(figures.trajectories(rows, task.name, task.bound, present), self.out)
+        console.print(f"wrote {self.out}")
+
+    def _of_run(self) -> tuple[TaskGroup, Paths]:
+        run = Run(self.folder)
+        problem, trained = run.problem(), run.agents()
+        group = problem.group
+        if group is None or group.family != "point":
+            raise GoatError(f"{self.folder} is not of PointReach, whose paths are drawn; `goat view` films robots")
+        return group, {group.label: (problem.episodes, {trained.label: evaluate(trained.members, trained.state, group)})}
+
+    def _of_records(self) -> tuple[TaskGroup, Paths]:
         files = dataset_files(self.data)
-        cells = recorded_cells(suite, self.folder)
-        rows: dict[str, tuple[Episodes, dict[str, records.Cell]]] = {}
+        cells = recorded_cells(suites.get(self.suite), self.folder)
+        rows: Paths = {}
         for cell in cells:
             group = tasks.get(cell.config.group)
             episodes = open_problem(group.name, files.get(group.name)).episodes
             if episodes.checksum() != cell.config.checksum:
                 raise GoatError(f"the records were made with another {group.name}; name its file with --data {group.name}=FILE")
-            rows.setdefault(group.label, (episodes, {}))[1][cell.label] = cell
-        present = list(dict.fromkeys(cell.label for cell in cells))
-        task = tasks.get(cells[0].config.group).task(self.task)
-        figures.save(figures.trajectories(rows, task.name, task.bound, present), self.out)
-        console.print(f"wrote {self.out}")
+            rows.setdefault(group.label, (episodes, {}))[1][cell.label] = cell.episodes
+        return tasks.get(cells[0].config.group), rows
 
 
 @dataclasses.dataclass(frozen=True)

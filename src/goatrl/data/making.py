@@ -26,11 +26,12 @@ SAVE_SECONDS = 20.0
 
 
 class MissingDataset(GoatError):
-    """A robot dataset that has not been made on this machine yet."""
+    """Robot datasets that have not been made on this machine yet."""
 
-    def __init__(self, group: TaskGroup) -> None:
-        super().__init__(f"the dataset of {group.name} is not made yet; make it with `goat data make {group.name}`")
-        self.group = group
+    def __init__(self, *groups: TaskGroup) -> None:
+        names = [group.name for group in groups]
+        missing = f"the dataset of {names[0]} is" if len(names) == 1 else f"{len(names)} datasets are"
+        super().__init__(f"{missing} not made yet: run `goat data make {' '.join(names)}`")
 
 
 def of_group(group: TaskGroup) -> Episodes:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pyarrow as pa
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from goatrl.benchmark.curves import RANDOM, Curve, bounds, resampled, standings
-from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statistics import Average
 from goatrl.files import write_atomically
 from goatrl.report.maps import Coverage
@@ -47,26 +47,27 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def trajectories(
-    rows: Mapping[str, tuple[Episodes, Mapping[str, Cell]]], task: str, bound: float, columns: Sequence[str]
+    rows: Mapping[str, tuple[Episodes, Mapping[str, pa.Table]]], task: str, bound: float, columns: Sequence[str]
 ) -> Figure:
-    """The paper's first figure: per dataset a row, first the data, then the paths of every agent to all goals of a task."""
+    """The paper's first figure: per dataset a row, first the data, then the paths of every agent to all goals of a task.
+
+    Each row has the dataset and, for each agent, its judged episodes.
+    """
     figure = Figure(figsize=(2.3 * (len(columns) + 1), 2.45 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), len(columns) + 1, squeeze=False)
-    for row, (dataset, (episodes, cells)) in zip(axes, rows.items(), strict=True):
+    for row, (dataset, (episodes, agents)) in zip(axes, rows.items(), strict=True):
         _frame(row[0], f"data: {dataset}", bound)
         _paths(row[0], np.asarray(episodes.achieved), DATA_COLOR, 0.9)
         _goals(row[0], np.unique(np.asarray(episodes.goals).round(4), axis=0))
         for axis, label in zip(row[1:], columns, strict=True):
-            if label not in cells:
+            if label not in agents:
                 axis.axis("off")
                 continue
-            cell = cells[label]
-            success = cell.per_seed("success", task).mean()
-            _frame(axis, f"{label}  {100 * success:.0f} %", bound)
-            chosen = cell.column("task") == task
-            paths = np.array([path for path, mine in zip(cell.column("path"), chosen, strict=True) if mine])
+            judged = agents[label].filter(np.asarray(agents[label].column("task").to_pylist()) == task)
+            success, paths, goals = (np.asarray(judged.column(name).to_pylist()) for name in ("success", "path", "goal"))
+            _frame(axis, f"{label}  {100 * success.mean():.0f} %", bound)
             _paths(axis, paths.reshape(len(paths), -1, 2), OURS_COLOR, 0.35)
-            _goals(axis, np.array([goal for goal, mine in zip(cell.column("goal"), chosen, strict=True) if mine]))
+            _goals(axis, goals)
     return figure
 
 
