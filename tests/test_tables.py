@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -332,17 +331,16 @@ def test_latex_with_averages_under_groups_and_at_the_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("best", "expected"),
+    ("means", "expected"),
     [
-        (0.904, [r"\textbf", r"\textbf", "0.50", "0.50", "0.40"]),
-        (0.906, [r"\textbf", r"\underline", "0.50", "0.50", "0.40"]),
+        ((0.901, 0.899, 0.5, 0.501, 0.4), [r"\textbf", r"\textbf", r"0.50$\pm$0.12", r"0.50$\pm$0.12", r"0.40$\pm$0.12"]),
+        ((0.9, 0.5, 0.501, 0.4), [r"\textbf", r"\underline", r"\underline", r"0.40$\pm$0.12"]),
     ],
-    ids=["two are best, none is second", "one is best"],
+    ids=["where two are best none is second", "two are second"],
 )
-def test_what_reads_the_same_in_latex_is_marked_the_same(best: float, expected: list[str]) -> None:
-    means = {"A": best, "B": 0.899, "C": 0.5, "D": 0.501, "E": 0.4}
-    row = tables.latex([entry(mean, None, label) for label, mean in means.items()]).splitlines()[4]
-    marks = [re.split(r"[{$]", cell)[0].strip() for cell in row.removesuffix(r" \\").split("&")[2:]]
+def test_what_reads_the_same_in_latex_is_marked_the_same(means: Sequence[float], expected: list[str]) -> None:
+    row = tables.latex([entry(mean, None, label) for label, mean in zip("ABCDE", means, strict=False)]).splitlines()[4]
+    marks = [cell.split("{")[0].strip() for cell in row.removesuffix(r" \\").split("&")[2:]]
     assert marks == expected
 
 

@@ -18,6 +18,7 @@ from goatrl.cli.datasets import ensure
 from goatrl.data.making import checksums
 from goatrl.files import write_text
 from goatrl.report import data_figures, figures, tables
+from goatrl.report.shared import span
 from goatrl.runs import Interrupted
 from goatrl.train import Diverged
 from goatrl.types import GoatError, unknown
@@ -144,7 +145,7 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     averages = {metric: statistics.averages(suite, cells, metric) for metric in by_metric}
     written = folder / suite.name
     counts = sorted({len(cell.seeds) for cell in cells})
-    over = plural(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds (table.csv has each)"
+    over = plural(counts[0], "seed") if len(counts) == 1 else f"{span(counts)} seeds (table.csv has each)"
     shown = "1 seed" if counts == [1] else f"mean ± standard deviation over {over}"
     for metric, table in by_metric.items():
         console.print(f"\n[bold]{suite.name}: {metric}[/bold], {shown}\n")

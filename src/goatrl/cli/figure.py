@@ -52,19 +52,20 @@ class FigureTrajectories:
     """GROUP=FILE: the dataset files that the records were made with, if not the groups' own."""
 
     def run(self) -> None:
-        group, rows = self._of_run() if (self.folder / "config.json").exists() else self._of_records()
+        run = Run(self.folder)
+        group, rows = self._of_run(run) if run.config_path.exists() else self._of_records()
         task = group.task(self.task)
         present = list(dict.fromkeys(label for _, agents in rows.values() for label in agents))
         figures.save(figures.trajectories(rows, task.name, task.bound, present), self.out)
         console.print(f"wrote {self.out}")
 
-    def _of_run(self) -> tuple[TaskGroup, Paths]:
-        run = Run(self.folder)
+    def _of_run(self, run: Run) -> tuple[TaskGroup, Paths]:
         problem, trained = run.problem(), run.agents()
         group = problem.group
         if group is None or group.family != "point":
             raise GoatError(f"{self.folder} is not of PointReach, whose paths are drawn; `goat view` films robots")
-        return group, {group.label: (problem.episodes, {trained.label: evaluate(trained.members, trained.state, group)})}
+        judged = evaluate(trained.members, trained.state, group, [group.task(self.task)])
+        return group, {group.label: (problem.episodes, {trained.label: judged})}
 
     def _of_records(self) -> tuple[TaskGroup, Paths]:
         files = dataset_files(self.data)

@@ -276,8 +276,9 @@ def _typeset_average(average: Average | None, decimals: int) -> _Typeset | None:
 def _typeset_row(heading: Sequence[str], found: Sequence[_Typeset | None], decimals: int, beside_paper: bool) -> list[str]:
     # Compared as printed: numbers that read the same are equally good.
     printed = Counter(round(number.mean, decimals) for number in found if number is not None)
-    first, *others = sorted(printed, reverse=True) or [math.nan]
-    marks = {first: r"\textbf{%s}"} | {second: r"\underline{%s}" for second in others[:1] if printed[first] == 1}
+    best = sorted(printed, reverse=True)
+    several = bool(best) and printed[best[0]] > 1
+    marks = dict(zip(best, [r"\textbf{%s}"] if several else [r"\textbf{%s}", r"\underline{%s}"], strict=False))
     ours = ["" if n is None else marks.get(round(n.mean, decimals), "%s") % n.ours for n in found]
     lines = [" & ".join([*heading, *ours]) + r" \\"]
     if beside_paper and any(number is not None and number.theirs for number in found):
