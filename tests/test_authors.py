@@ -399,7 +399,11 @@ def test_import_refuses_values_that_are_not_finite(tmp_path: Path) -> None:
         ("PointReach/clean_half1_buffer_traj10.pkl", 10, (2, 2, 2)),
         ("PointReach/noise_half1_buffer_traj10.pkl", 10, (2, 2, 2)),
         ("PointReach/noise_half1_buffer_traj50.pkl", 50, (2, 2, 2)),
+        ("PointReach/imbalance_clean_buffer_traj10+2.pkl", 12, (2, 2, 2)),
+        ("PointReach/imbalance_noise_buffer_traj10+2.pkl", 12, (2, 2, 2)),
+        ("PointReach/imbalance_noise_buffer_traj50+4.pkl", 54, (2, 2, 2)),
         ("FetchReach/reach_right_expert_200.pkl", 200, (10, 3, 4)),
+        ("FetchReach/reach_far_expert_200.pkl", 200, (10, 3, 4)),
     ],
 )
 def test_the_authors_files_are_what_pickle_makes_of_them(reference_data: Path, name: str, count: int, dims: tuple) -> None:

@@ -147,6 +147,16 @@ def test_stopping_early_changes_no_kept_episode(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(np.asarray(unfiltered.observations)[stay], first.kept.observations)
 
 
+def test_data_filtered_by_its_end_starts_on_both_sides_and_ends_on_one() -> None:
+    variant = tasks.get("slide-left-right-by-end")
+    border = variant.iid.low[1]
+    wave = next(collect.waves(variant, experts.get("slide"), seed=0))
+    objects = np.asarray(wave.kept.achieved)[:, :, 1]
+    assert (objects[:, -1] >= border - 1e-6).all()
+    started_left = (objects[:, 0] < border).mean()
+    assert 0.1 < started_left < 0.9
+
+
 def test_objects_that_start_outside_are_not_simulated() -> None:
     group = few("slide-left-right", 8)
     starts, goals = collect._starts_and_goals(group, [0, 3])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from goatrl import tasks
+from goatrl import data, tasks
 from goatrl.data import point
 from goatrl.types import GoatError
 
@@ -13,9 +15,9 @@ COUNTS = {
     "pointreach-expert-10": 10,
     "pointreach-non-expert-10": 10,
     "pointreach-non-expert-50": 50,
-    "pointreach-imbalanced-expert-10": 13,
-    "pointreach-imbalanced-non-expert-10": 13,
-    "pointreach-imbalanced-non-expert-50": 53,
+    "pointreach-imbalanced-expert-10": 12,
+    "pointreach-imbalanced-non-expert-10": 12,
+    "pointreach-imbalanced-non-expert-50": 54,
 }
 NAMES = list(COUNTS)
 EXPERTS = [name for name in NAMES if "non-expert" not in name]
@@ -69,15 +71,34 @@ def test_goals_lie_on_the_circle_and_its_upper_half(name: str) -> None:
     np.testing.assert_allclose(np.linalg.norm(goals, axis=1), 10.0, rtol=1e-6)
     below = goals[:, 1] < -1e-6
     if "imbalanced" in name:
-        assert below.sum() == 3
-        # Those below are mirror images of goals above.
-        upper = np.unique(goals[~below].round(4), axis=0)
-        for goal in goals[below]:
-            assert np.isclose(upper, goal * [1, -1], atol=1e-3).all(1).any()
+        # Those below are at 60° and at 120°, as in the authors' files.
+        each = 2 if name.endswith("50") else 1
+        x = 10 * np.cos(np.radians([60.0, 120.0]))
+        np.testing.assert_allclose(goals[below, 0], np.repeat(x, each), atol=1e-5)
     else:
         assert not below.any()
     angles = np.unique(np.degrees(np.arctan2(np.abs(goals[~below, 1]), goals[~below, 0])).round(2))
     np.testing.assert_allclose(angles, np.arange(10) * 20.0, atol=0.02)
+
+
+AUTHORS = {
+    "pointreach-expert-10": "clean_half1_buffer_traj10.pkl",
+    "pointreach-non-expert-10": "noise_half1_buffer_traj10.pkl",
+    "pointreach-non-expert-50": "noise_half1_buffer_traj50.pkl",
+    "pointreach-imbalanced-expert-10": "imbalance_clean_buffer_traj10+2.pkl",
+    "pointreach-imbalanced-non-expert-10": "imbalance_noise_buffer_traj10+2.pkl",
+    "pointreach-imbalanced-non-expert-50": "imbalance_noise_buffer_traj50+4.pkl",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_goals_are_those_of_the_authors_files(reference_data: Path, name: str) -> None:
+    ours, theirs = (
+        np.asarray(episodes.goals) for episodes in (point.make(name), data.load(reference_data / "PointReach" / AUTHORS[name]))
+    )
+    for goals in (ours, theirs):
+        goals[:] = goals[np.lexsort(goals.round(2).T)]  # in whatever order they were visited
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -15,10 +15,10 @@ from goatrl import data, tasks
 from goatrl.benchmark import paper
 from goatrl.report.data_figures import TABLES
 from goatrl.tasks import Task, TaskGroup, fetch, hand
-from goatrl.tasks.regions import NOTHING, Box, Points, Redrawn, everywhere
+from goatrl.tasks.regions import NOTHING, Box, Points, Redrawn, RedrawnRing, everywhere
 from goatrl.types import GoatError
 
-GROUPS = {name: group for name, group in tasks.groups().items() if group.family != "point"}
+GROUPS = {name: group for name, group in tasks.groups().items() if group.family != "point" and not group.variant_of}
 TASKS = [(group, task) for group in GROUPS.values() for task in group.tasks]
 each_task = pytest.mark.parametrize(("group", "task"), TASKS, ids=[f"{group.name} {task.name}" for group, task in TASKS])
 some_seeds = settings(max_examples=20)
@@ -117,6 +117,28 @@ def test_a_ring_by_hand(point: tuple, inside: bool) -> None:
     assert ring.contains(np.array(point)) == inside
 
 
+def test_a_centre_with_three_coordinates_makes_the_distance_one_in_space() -> None:
+    points = np.array([[1.3, 2.4, 9.0], [1.3, 2.0, 9.4], [1.3, 2.4, 9.1]])  # 0.5, 0.5 and 0.51 away; in the plane 0.5, 0.3 and 0.5
+    low, high = (0.0, 0.0, 0.0), (3.0, 3.0, 10.0)
+    assert Box(low, high, centre=(1.0, 2.0, 9.0), farthest=0.5).contains(points).tolist() == [True, True, False]
+    assert Box(low, high, centre=(1.0, 2.0), farthest=0.5).contains(points).tolist() == [True, True, True]
+
+
+def test_a_redrawn_ring_keeps_first_draws_that_lie_in_it() -> None:
+    """A square of half-size 1 first, then the ring from 1 to 2: by hand, (1 − π/4) + π/4 · (4 − π) / 3π of it is in the corners."""
+    ring = Box((-2.0, -2.0, 5.0), (2.0, 2.0, 7.0), nearest=1.0, farthest=2.0)
+    region = RedrawnRing(Box((-1.0, -1.0, 5.0), (1.0, 1.0, 7.0)), ring)
+    points = region.sample(np.random.default_rng(0), 100_000)
+    assert region.contains(points).all()
+    corners = (np.abs(points[:, :2]) <= 1.0).all(axis=1)
+    assert corners.mean() == pytest.approx(0.2146 + 0.7854 * 0.0911, abs=0.005)  # 0.286; of a uniform ring 0.091
+    # Outside of the square the ring is filled evenly: by area, (√2, 2) holds 2/3 of what lies between √2 and 1 … 2.
+    outside = np.hypot(*points[~corners, :2].T)
+    assert (outside > 2**0.5).mean() == pytest.approx(2 * np.pi / (3 * np.pi - (4 - np.pi)), abs=0.005)
+    assert np.histogram(points[:, 2], 4, (5.0, 7.0))[0] == pytest.approx([25_000] * 4, rel=0.05)
+    assert not region.contains(np.array([0.5, 0.5, 6.0]))
+
+
 @pytest.mark.parametrize(
     ("point", "inside"),
     [
@@ -210,6 +232,36 @@ def test_near_and_far(name: str, place: fetch.Place) -> None:
             distance = from_gripper(place, starts)
             assert low <= distance.min() < low + 0.01
             assert high - 0.01 < distance.max() <= high
+
+
+def in_square(place: fetch.Place, points: np.ndarray) -> np.ndarray:
+    return (np.abs(points[:, :2] - place.gripper[:2]) <= 0.15).all(axis=1)
+
+
+def test_far_goals_of_reach_are_drawn_as_in_the_released_environment() -> None:
+    """It draws within ±0.15 first, and only what is outside of the ring again within ±0.3."""
+    ((_, _, near), (_, _, far)) = drawn("reach-near-far", count=100_000)
+    assert in_square(fetch.REACH, far).mean() == pytest.approx(0.288, abs=0.01)
+    assert (from_gripper(fetch.REACH, near) < 0.075).mean() == pytest.approx(1 / 4, abs=0.01)  # a uniform disc
+
+
+def test_goals_and_starts_of_push_are_uniform_in_their_rings() -> None:
+    """Its environment draws both times within its own range. The share of a ring's area within a radius: r² less the inner one."""
+    found = {name: (starts, goals) for name, starts, goals in drawn("push-near-far", count=100_000)}
+    _, far = found["Near2Far"]
+    assert in_square(fetch.PUSH, far).mean() == pytest.approx((0.3**2 - np.pi * 0.15**2) / (np.pi * (0.3**2 - 0.15**2)), abs=0.01)
+    assert (from_gripper(fetch.PUSH, far) < 0.2).mean() == pytest.approx((0.2**2 - 0.15**2) / (0.3**2 - 0.15**2), abs=0.01)
+    starts, near = found["Far2Near"]
+    assert (from_gripper(fetch.PUSH, starts) < 0.2).mean() == pytest.approx((0.2**2 - 0.15**2) / (0.3**2 - 0.15**2), abs=0.01)
+    assert (from_gripper(fetch.PUSH, near) < 0.075).mean() == pytest.approx(1 / 4, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["reach-left-right", "push-left-right", "pick-left-right", "slide-left-right"])
+def test_goals_are_uniform_on_their_half(name: str) -> None:
+    for _, _, goals in drawn(name, count=50_000):
+        for coordinate in goals.T[:2]:
+            shares = np.histogram(coordinate, 5)[0] / len(goals)
+            assert shares == pytest.approx([0.2] * 5, abs=0.01)
 
 
 def test_heights() -> None:
@@ -327,7 +379,7 @@ def test_meetings_by_hand(goal: np.ndarray, near: bool, far: bool) -> None:
 
 BORDERS = {
     "reach-left-right": ((1.2, 0.76, 0.5), (1.2, 0.74, 0.5)),
-    "reach-near-far": ((1.44, 0.84, 0.9), (1.46, 0.86, 0.53)),
+    "reach-near-far": ((1.42, 0.82, 0.6), (1.42, 0.82, 0.65)),  # 0.124 and 0.157 away, in the plane 0.106
     "push-left-right": ((1.6, 0.76, 0.42), (1.35, 0.74, 0.42)),
     "push-near-far": ((1.35, 0.61, 0.42), (1.35, 0.59, 0.42)),
     "pick-left-right": ((1.2, 0.76, 0.9), (1.2, 0.74, 0.42)),
@@ -357,12 +409,29 @@ def test_a_gripper_at_rest_is_inside(name: str) -> None:
     assert GROUPS[name].kept(np.tile(np.float32(fetch.REACH.gripper), (1, 50, 1))).all()
 
 
-def test_the_filter_keeps_the_authors_recording(reference_data: Path) -> None:
+def test_the_filter_keeps_the_authors_recordings(reference_data: Path) -> None:
     episodes = data.load(reference_data / "FetchReach" / "reach_right_expert_200.pkl")
     group = GROUPS["reach-left-right"]
     assert group.kept(np.asarray(episodes.achieved)).all()
     assert group.task("Right").goal.contains(np.asarray(episodes.goals)).all()
     assert not group.kept(np.asarray(episodes.achieved) * np.float32([1.0, -1.0, 1.0])).any()
+    near = np.asarray(data.load(reference_data / "FetchReach" / "reach_far_expert_200.pkl").achieved)
+    assert GROUPS["reach-near-far"].kept(near).all()
+    # Their border is where ours is: a ball smaller by 1 % would drop episodes.
+    assert not GROUPS["reach-near-far"].kept(fetch.REACH.gripper + 1.01 * (near - fetch.REACH.gripper)).all()
+
+
+def test_the_variant_of_slide_keeps_what_ends_on_the_right() -> None:
+    variant, original = tasks.get("slide-left-right-by-end"), GROUPS["slide-left-right"]
+    right, left = BORDERS["slide-left-right"]
+    episodes = np.tile(np.float32(right), (4, 50, 1))
+    episodes[1, 25] = left
+    episodes[2, 0] = left
+    episodes[3, -1] = left
+    assert variant.kept(episodes).tolist() == [True, True, True, False]
+    assert original.kept(episodes).tolist() == [True, False, False, False]
+    assert (variant.tasks, variant.settings, variant.paper_label) == (original.tasks, original.settings, original.label)
+    assert variant.evaluation_checksum() == original.evaluation_checksum(), "both are judged by the same episodes"
 
 
 @each_task
@@ -374,7 +443,11 @@ def test_iid_tasks_are_inside_and_ood_tasks_are_not(group: TaskGroup, task: Task
     if starts.size:
         table = {"push": fetch.PUSH, "pick": fetch.PICK, "slide": fetch.SLIDE}[group.family].table
         inside &= group.iid.contains(np.pad(starts, ((0, 0), (0, 1)), constant_values=table))
-    if task.split == "iid" or group.family == "hand":  # the hand's data is not divided
+    if task.name == "Near" and group.family == "reach":
+        # Goals fill a cylinder, as in the released environment; the data a ball in it, two thirds of its volume.
+        assert (inside == (np.linalg.norm(goals - fetch.REACH.gripper, axis=1) <= 0.15)).all()
+        assert inside.mean() > 0.4
+    elif task.split == "iid" or group.family == "hand":  # the hand's data is not divided
         assert inside.all()
     elif group.name == "slide-near-far":
         # Goals begin at 0.4 m in front of the gripper, the filter ends at x = 1.4: 4.3 mm further.

@@ -294,9 +294,10 @@ def test_dual_value_with_a_discriminator_by_hand():
     part = DualValue(gradient_penalty=0.01)
     loss, metrics = part.loss(DUAL_PARAMS, DUAL_TARGET, BATCH, NEXT_ACTION, 0.5, KEY)
     np.testing.assert_allclose(metrics["value_loss"], 0.9625, rtol=1e-5)  # ½ · 1.5 + ½ · mean(0.49, 0.36)
-    # Cross entropies 0.0255315 and 2.0674637; the slope along φ is 0.2, so the penalty is 0.01 · 0.8².
-    np.testing.assert_allclose(metrics["discriminator_loss"], 2.0929952 + 0.0064, rtol=1e-5)
-    np.testing.assert_allclose(loss, 0.9625 + 2.0993952, rtol=1e-5)
+    # Cross entropies 0.0255315 and 2.0674637; the slope along (φ, g) is (0.2, 0.1), so the penalty is 0.01 · (1 − √0.05)².
+    # Along φ alone it would be 0.01 · 0.8² = 0.0064, 0.00037 more.
+    np.testing.assert_allclose(metrics["discriminator_loss"], 2.0929952 + 0.0060279, rtol=1e-5)
+    np.testing.assert_allclose(loss, 0.9625 + 2.0990231, rtol=1e-5)
     advantage, _ = part.advantage(DUAL_PARAMS, DUAL_TARGET, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
     np.testing.assert_allclose(advantage, [-0.3, -0.4], rtol=1e-5)  # the residuals
 

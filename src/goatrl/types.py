@@ -77,6 +77,7 @@ class Settings:
     relabel: float = 1.0
     alpha_growth: float = 0.01
     alpha_max: float = 80.0
+    released_alpha_max: float = 80.0  # in the released configuration, which has other exceptions than the paper
     w: float = 2.0
     w_tau: float = 2.0
     tau: float = 0.3

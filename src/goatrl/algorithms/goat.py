@@ -51,6 +51,6 @@ def goat_rnd(s: Settings) -> Agent:
 
 @register("GOAT(released)")
 def goat_released(s: Settings) -> Agent:
-    """What the released code runs: no tanh in the uncertainty weight, 2A against the percentile of A, τ = 0.5."""
-    select = BestAdvantage(s.alpha_max, s.alpha_growth, scale=2.0)
-    return weighted_regression(s, ExpAdvantage(), select, Uncertainty(s.w, tanh=False), value=QEnsemble(ENSEMBLE, 0.5))
+    """What the released command runs: uncertainty weight without tanh and with w = 1.5, 2A against the percentile of A, τ = 0.5."""
+    select = BestAdvantage(s.released_alpha_max, s.alpha_growth, scale=2.0)
+    return weighted_regression(s, ExpAdvantage(), select, Uncertainty(1.5, tanh=False), value=QEnsemble(ENSEMBLE, 0.5))

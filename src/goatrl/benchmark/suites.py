@@ -71,6 +71,8 @@ PAPER_COLUMNS = (
     Column("IQL+HER", "iql_her"),
 )
 
+SLIDE_BY_END = tuple(column for column in PAPER_COLUMNS if column.algorithm in ("goat_tau", "goat", "wgcsl", "marwil_her", "bc"))
+
 ROBOTS = tuple(group.name for group in (*fetch.GROUPS, *hand.GROUPS))
 LADDER = (("+HER", "BC"), ("+EAW", "+HER"), ("+DSW", "+EAW"), ("+Ens", "+DSW"), ("+UW", "+Ens"), ("+ER", "+UW"))
 PUSH_AND_PICK = tuple(name for name in ROBOTS if name.startswith(("push", "pick")))
@@ -122,6 +124,14 @@ SUITES = (
         POINTREACH_GROUPS,
         tuple(Column(f"alpha={a:g}", "cql_her", {"conservative.alpha": a}) for a in (5.0, 2.0, 1.0, 0.1, 0.01)),
         {"success": "pointreach_cql_alpha_success"},
+    ),
+    Suite(
+        "slide-by-end",
+        "Slide Left-Right after data that starts on both sides and only has to end on the right, beside the paper's numbers.",
+        tuple(group.name for group in fetch.VARIANTS),
+        SLIDE_BY_END,
+        {"success": "benchmark_success", "return": "benchmark_return"},
+        percent=True,
     ),
     ablation(
         "components",

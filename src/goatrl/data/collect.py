@@ -50,7 +50,8 @@ def waves(group: TaskGroup, expert: Expert, seed: int, first: int = 0, threads: 
             def act(seen: np.ndarray, goals: np.ndarray = goals, generator: np.random.Generator = generator) -> np.ndarray:
                 return explore(expert.act(seen, goals), generator, collection.noise, collection.random)
 
-            taken = simulator.rollout(starts, act, group.spec.horizon, inside=group.iid.contains)
+            inside = None if collection.by_end else group.iid.contains  # who may come back is not stopped
+            taken = simulator.rollout(starts, act, group.spec.horizon, inside=inside)
             kept = group.kept(taken.achieved)
             parts = (taken.observations[kept], taken.achieved[kept], taken.actions[kept], goals[kept])
             yield Wave(number, WAVE, make_episodes(*parts) if kept.any() else None)
@@ -61,7 +62,7 @@ def _starts_and_goals(group: TaskGroup, seed: list[int]) -> tuple[np.ndarray, np
     """Of one wave. Objects that start outside the seen region are not simulated: the filter would drop them in any case."""
     assert group.collection is not None
     starts, goals = group.collection.task.draw(seed, CANDIDATES * WAVE)
-    if starts.shape[1]:
+    if starts.shape[1] and not group.collection.by_end:
         starts = starts[group.iid.contains(group.collection.begins(starts))]
     return starts[:WAVE], goals[:WAVE]
 

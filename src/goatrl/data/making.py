@@ -115,6 +115,7 @@ def _recipe(group: TaskGroup, seed: int, expert: Expert) -> str:
     assert group.collection is not None
     drawn = [part.tobytes() for part in group.collection.task.draw([seed, 0], 8)]
     text = f"{group.name} {group.iid} {group.physics} {group.collection.noise} {group.collection.random} {seed} {collect.WAVE}"
+    text += " by end" if group.collection.by_end else ""
     return hashlib.sha256(text.encode() + b"".join(drawn) + expert.checksum().encode()).hexdigest()
 
 

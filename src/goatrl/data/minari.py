@@ -123,8 +123,9 @@ def describe(group: TaskGroup) -> dict[str, str]:
             "algorithm": "scripted walk",
         }
     seen, *unseen = (identifier(group, task) for task in group.tasks)
+    stays = "ends" if group.collection.by_end else "stays"
     return {
-        "description": f"{group.label}: stays in the region of {seen}; agents are judged there and on {', '.join(unseen)}",
+        "description": f"{group.label}: {stays} in the region of {seen}; agents are judged there and on {', '.join(unseen)}",
         "author": "goatrl",
         "algorithm": f"expert with noise {group.collection.noise:g} and {group.collection.random:.0%} random actions",
     }

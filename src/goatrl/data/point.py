@@ -1,4 +1,4 @@
-"""The six PointReach datasets, made by the project itself: upper half circle, plus a few lower goals in the imbalanced ones."""
+"""The six PointReach datasets, made by the project itself: upper half circle, plus two lower goals in the imbalanced ones."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ TOP_SPEED = 0.8
 SLOWING = 2.5
 NOISE = 0.2
 RANDOM_ACTION = 0.3
-LOWER_GOALS = (2, 4, 7)  # of the ten lower goals, those that the imbalanced datasets show
+LOWER_GOALS = (3, 6)  # of the ten lower goals, those that the imbalanced datasets show, as in the authors' files
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     repeats: int  # episodes for each upper goal
     expert: bool
-    lower: bool
+    lower: int = 0  # episodes for each lower goal that is shown
 
 
 RECIPES = {
-    "pointreach-expert-10": Recipe(1, expert=True, lower=False),
-    "pointreach-non-expert-10": Recipe(1, expert=False, lower=False),
-    "pointreach-non-expert-50": Recipe(5, expert=False, lower=False),
-    "pointreach-imbalanced-expert-10": Recipe(1, expert=True, lower=True),
-    "pointreach-imbalanced-non-expert-10": Recipe(1, expert=False, lower=True),
-    "pointreach-imbalanced-non-expert-50": Recipe(5, expert=False, lower=True),
+    "pointreach-expert-10": Recipe(1, expert=True),
+    "pointreach-non-expert-10": Recipe(1, expert=False),
+    "pointreach-non-expert-50": Recipe(5, expert=False),
+    "pointreach-imbalanced-expert-10": Recipe(1, expert=True, lower=1),
+    "pointreach-imbalanced-non-expert-10": Recipe(1, expert=False, lower=1),
+    "pointreach-imbalanced-non-expert-50": Recipe(5, expert=False, lower=2),
 }
 
 
@@ -40,8 +40,8 @@ def make(name: str, seed: int = 0) -> Episodes:
         raise unknown("dataset", name, RECIPES)
     recipe = RECIPES[name]
     goals = np.repeat(point.half_circle(point.DATA_RADIUS), recipe.repeats, axis=0)
-    if recipe.lower:
-        goals = np.concatenate([goals, point.half_circle(point.DATA_RADIUS, lower=True)[list(LOWER_GOALS)]])
+    below = point.half_circle(point.DATA_RADIUS, lower=True)[list(LOWER_GOALS)]
+    goals = np.concatenate([goals, np.repeat(below, recipe.lower, axis=0)])
     generator = np.random.default_rng([seed, sorted(RECIPES).index(name)])
     bound = point.DATA_RADIUS + point.MARGIN
     position = np.zeros_like(goals)

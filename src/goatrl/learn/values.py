@@ -252,7 +252,8 @@ class DualValue:
         negative = _discriminate(params, batch.achieved, batch.goal)
         mix = jax.random.uniform(key, (batch.goal.shape[0], 1))
         between = mix * batch.goal + (1.0 - mix) * batch.achieved
-        slope = jax.grad(lambda achieved: _discriminate(params, achieved, batch.goal).sum())(between)
+        # Over the whole input (φ, g), as in GoFAR's own code; g is the same in (g, g), so that mixing leaves it as it is.
+        slope = jnp.concatenate(jax.grad(lambda pair: _discriminate(params, *pair).sum())((between, batch.goal)), axis=-1)
         norm = jnp.sqrt(jnp.sum(slope**2, axis=-1) + 1e-12)
         return discriminator_loss(positive, negative) + self.gradient_penalty * jnp.mean((norm - 1.0) ** 2)
 

@@ -184,10 +184,12 @@ class _ArmView:
         borders = [f"at {axis} ≥ {low:.3g} m" for axis, low in zip("xyz", group.iid.low, strict=True) if math.isfinite(low)]
         borders += [f"at {axis} ≤ {high:.3g} m" for axis, high in zip("xyz", group.iid.high, strict=True) if math.isfinite(high)]
         if math.isfinite(group.iid.farthest):
-            borders.append(f"within {group.iid.farthest:g} m of where the gripper starts (in x and y)")
+            axes = ", ".join("xyz"[: len(group.iid.centre)])
+            borders.append(f"within {group.iid.farthest:g} m of where the gripper starts (in {axes})")
         what = "gripper" if group.family == "reach" else "object"
         seen = "; seen from the side, with the robot on the left" if self.from_side else ""
-        return f"episodes are kept if the {what} stays {' and '.join(borders)}{seen}"
+        stays = "ends" if group.collection is not None and group.collection.by_end else "stays"
+        return f"episodes are kept if the {what} {stays} {' and '.join(borders)}{seen}"
 
     def shown(self, starts: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The two coordinates of starts and goals that a panel shows."""

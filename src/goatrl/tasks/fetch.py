@@ -1,7 +1,8 @@
 """Reach, Push, Pick and Slide with the Fetch arm: eight groups, 24 tasks.
 
-Positions are in metres, in the world frame. "Right" is y above the gripper's initial position, "left" below it; near and far are
-distances from it in the plane of the table. An object's start is its (x, y); Reach always starts in the same pose.
+Positions are in metres, in the world frame. "Right" is y above the gripper's initial position, "left" below it; starts and goals
+are near or far by their distance from it in the plane of the table. An object's start is its (x, y); Reach always starts in the
+same pose.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 
 import numpy as np
 
-from goatrl.tasks.regions import NOTHING, Box, Either, Points, Redrawn, Region, grid
+from goatrl.tasks.regions import NOTHING, Box, Either, Points, Redrawn, RedrawnRing, Region, grid
 from goatrl.tasks.types import Collection, Task, TaskGroup
 from goatrl.types import Settings, Spec
 
@@ -61,9 +62,12 @@ def half(place: Place) -> Box:
     return Box((-math.inf, place.gripper[1], -math.inf), (math.inf, math.inf, math.inf))
 
 
-def disc(place: Place) -> Box:
-    """The seen part of the Near-Far groups of Reach and Push."""
-    return Box((-math.inf,) * 3, (math.inf,) * 3, place.gripper[:2], farthest=0.15)
+def near(centre: tuple[float, ...]) -> Box:
+    """The seen part of the Near-Far groups of Reach and Push: a ball for Reach, as the authors' file shows, a disc for Push.
+
+    A block on the table lies 1.1 cm above the gripper's height, so that a ball would be a disc smaller by 0.4 mm.
+    """
+    return Box((-math.inf,) * 3, (math.inf,) * 3, centre, farthest=0.15)
 
 
 def group(
@@ -139,10 +143,12 @@ GROUPS = (
             NOTHING,
             {
                 "Near": REACH.box(_AROUND, _AROUND, _REACH_Z, farthest=0.15),
-                "Far": REACH.box(_WIDE, _WIDE, _REACH_Z, nearest=0.15, farthest=0.3),
+                "Far": RedrawnRing(
+                    REACH.box(_AROUND, _AROUND, _REACH_Z), REACH.box(_WIDE, _WIDE, _REACH_Z, nearest=0.15, farthest=0.3)
+                ),
             },
         ),
-        disc(REACH),
+        near(REACH.gripper),
         coverage(REACH, REACH.box(_WIDE, _WIDE, (REACH.gripper[2],) * 2), (10, 10, 1)),
     ),
     group(
@@ -169,7 +175,7 @@ GROUPS = (
                 "Far": PUSH.box(_WIDE, _WIDE, _PUSH_Z, nearest=0.15, farthest=0.3),
             },
         ),
-        disc(PUSH),
+        near(PUSH.gripper[:2]),
         coverage(PUSH, PUSH.box(_WIDE, _WIDE, _PUSH_Z), (10, 10, 1)),
     ),
     group(
@@ -222,5 +228,17 @@ GROUPS = (
         ),
         Box((-math.inf,) * 3, (1.4, math.inf, math.inf)),
         coverage(SLIDE, SLIDE.box((0.1, 0.6), (-0.2, 0.2), _SLIDE_Z), (12, 10, 1)),
+    ),
+)
+
+_SLIDE_LEFT_RIGHT = next(group for group in GROUPS if group.name == "slide-left-right")
+# Not of the paper: the same tasks after other data, for a question that its numbers raise (results/README.md).
+VARIANTS = (
+    dataclasses.replace(
+        _SLIDE_LEFT_RIGHT,
+        name="slide-left-right-by-end",
+        label="Slide Left-Right by end",
+        collection=dataclasses.replace(COLLECTIONS["slide"], by_end=True),
+        variant_of=_SLIDE_LEFT_RIGHT.label,
     ),
 )

@@ -103,7 +103,7 @@ GROUPS = (
         "hand-near-far",
         "HandReach Near-Far",
         "hand",
-        Settings(w=2.5, w_tau=2.0, tau=0.1, alpha_max=50.0),
+        Settings(w=2.5, w_tau=2.0, tau=0.1, alpha_max=50.0, released_alpha_max=50.0),
         Spec(observation_dim=63, goal_dim=15, action_dim=20, horizon=49, goal_threshold=0.01),
         (
             Task("Near", "iid", NOTHING, Meetings(0.0, 0.005, at_rest=0.1)),

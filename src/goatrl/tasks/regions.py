@@ -34,30 +34,34 @@ class Points:
 
 @dataclasses.dataclass(frozen=True)
 class Box:
-    """Uniform between two corners, where wished only at some distance from a centre, in the plane of the first two coordinates."""
+    """Uniform between two corners, where wished only at some distance from a centre.
+
+    The distance is taken over as many coordinates as the centre has: with two it is one in the plane, with three one in space.
+    """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
-    centre: tuple[float, float] = (0.0, 0.0)
+    centre: tuple[float, ...] = (0.0, 0.0)
     nearest: float = 0.0
     farthest: float = math.inf
 
     def sample(self, generator: np.random.Generator, count: int) -> np.ndarray:
         points = generator.uniform(self.low, self.high, (count, len(self.low)))
-        outside = ~self._in_ring(points)
+        outside = ~self.in_ring(points)
         while outside.any():
             points[outside] = generator.uniform(self.low, self.high, (int(outside.sum()), len(self.low)))
-            outside = ~self._in_ring(points)
+            outside = ~self.in_ring(points)
         return points
 
     def contains(self, points: np.ndarray) -> np.ndarray:
         in_box = (points >= np.array(self.low) - TOLERANCE) & (points <= np.array(self.high) + TOLERANCE)
-        return in_box.all(axis=-1) & self._in_ring(points, TOLERANCE)
+        return in_box.all(axis=-1) & self.in_ring(points, TOLERANCE)
 
-    def _in_ring(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+    def in_ring(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+        """Whether points are neither too near the centre nor too far from it."""
         if self.nearest == 0.0 and self.farthest == math.inf:
             return np.ones(points.shape[:-1], bool)
-        distance = np.linalg.norm(points[..., :2] - np.array(self.centre), axis=-1)
+        distance = np.linalg.norm(points[..., : len(self.centre)] - np.array(self.centre), axis=-1)
         return (distance >= self.nearest - tolerance) & (distance <= self.farthest + tolerance)
 
 
@@ -85,6 +89,26 @@ class Redrawn:
         low, high = list(self.box.low), list(self.box.high)
         low[self.axis], high[self.axis] = self.low, self.high
         return Box(tuple(low), tuple(high)).contains(points)
+
+
+@dataclasses.dataclass(frozen=True)
+class RedrawnRing:
+    """A point of `first` where it lies in the ring of `then`; elsewhere x and y are drawn anew, uniformly in that ring.
+
+    So the released Reach environment draws its goals: what `first` has in common with the ring is drawn more often.
+    """
+
+    first: Box
+    then: Box
+
+    def sample(self, generator: np.random.Generator, count: int) -> np.ndarray:
+        points = self.first.sample(generator, count)
+        outside = ~self.then.in_ring(points)
+        points[outside, :2] = self.then.sample(generator, int(outside.sum()))[:, :2]
+        return points
+
+    def contains(self, points: np.ndarray) -> np.ndarray:
+        return self.then.contains(points)
 
 
 @dataclasses.dataclass(frozen=True)

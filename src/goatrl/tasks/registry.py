@@ -6,7 +6,7 @@ from goatrl.tasks import fetch, hand, point
 from goatrl.tasks.types import TaskGroup
 from goatrl.types import unknown
 
-_GROUPS = {group.name: group for group in (*fetch.GROUPS, *hand.GROUPS, *point.GROUPS)}
+_GROUPS = {group.name: group for group in (*fetch.GROUPS, *hand.GROUPS, *point.GROUPS, *fetch.VARIANTS)}
 
 
 def groups() -> dict[str, TaskGroup]:

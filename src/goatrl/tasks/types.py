@@ -49,13 +49,15 @@ def draw_mix(tasks: Sequence[Task], seed: Sequence[int], episodes: int) -> tuple
 
 @dataclasses.dataclass(frozen=True)
 class Collection:
-    """How a dataset is collected: an expert at work, with noise. Episodes that leave the seen region are dropped."""
+    """How a dataset is collected: an expert at work, with noise. Episodes that leave the seen region are dropped, or only those
+    that end outside of it."""
 
     task: Task
     episodes: int  # how many are kept
     height: float = np.nan  # at which an object starts
     noise: float = 0.2  # standard deviation of what is added to every action
     random: float = 0.3  # share of actions that are drawn at random instead
+    by_end: bool = False  # whether the filter looks at the last step alone
 
     def begins(self, starts: np.ndarray) -> np.ndarray:
         """The achieved goals at the first step of episodes with an object: (N, 2) → (N, 3)."""
@@ -67,15 +69,21 @@ class TaskGroup:
     """One dataset and the tasks on which agents trained on it are judged, with the paper's settings for it."""
 
     name: str
-    label: str  # as the paper prints it
+    label: str  # as the paper prints it, unless it is a variant
     family: str  # which simulator runs it
     settings: Settings
     spec: Spec
     tasks: tuple[Task, ...]
-    iid: Region  # where every achieved goal of an episode must lie for the dataset to keep it
+    iid: Region  # where every achieved goal of an episode must lie for the dataset to keep it (or its last one)
     physics: str = ""  # what else decides a trajectory
     collection: Collection | None = None  # PointReach has recipes of its own
     coverage: Task | None = None  # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
+    variant_of: str = ""  # label of the group whose tasks and published numbers it shares; it differs in its data
+
+    @property
+    def paper_label(self) -> str:
+        """Under which the paper has numbers for its tasks."""
+        return self.variant_of or self.label
 
     def check_fits(self, spec: Spec, what: str) -> None:
         """Refuse data or agents of other dimensions than the tasks'."""
@@ -85,8 +93,10 @@ class TaskGroup:
                 raise GoatError(f"{what} does not fit {self.name}: its {field} is {given}, the tasks have {needed}")
 
     def kept(self, achieved: np.ndarray) -> np.ndarray:
-        """The IID filter: which of N episodes of achieved goals (N, T+1, goal_dim) stay in the seen region throughout."""
-        return np.asarray(self.iid.contains(achieved).all(axis=-1))
+        """The IID filter: which of N episodes of achieved goals (N, T+1, goal_dim) stay in the seen region, or end in it."""
+        inside = self.iid.contains(achieved)
+        by_end = self.collection is not None and self.collection.by_end
+        return np.asarray(inside[:, -1] if by_end else inside.all(axis=-1))
 
     def evaluation_checksum(self) -> str:
         """SHA-256 over all that agents are judged by: another start, goal, threshold, horizon or physics is another evaluation."""
