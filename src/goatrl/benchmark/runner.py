@@ -70,11 +70,11 @@ def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Colu
     chosen = [column for column in columns if not names or column.algorithm in names]
     taken = {column.label for column in columns}
     for name in dict.fromkeys(name for name in names if name not in mine):
-        label = algorithms.get(name).label
-        if label in taken:
-            raise GoatError(f"{name} is registered as {label}, a column that is there already; give it another label")
-        taken.add(label)
-        chosen.append(Column(label, name))
+        entry = algorithms.resolve(name)
+        if entry.label in taken:
+            raise GoatError(f"{name} is registered as {entry.label}, a column that is there already; give it another label")
+        taken.add(entry.label)
+        chosen.append(Column(entry.label, entry.name))
     return chosen
 
 
