@@ -59,7 +59,7 @@ class Planned:
     group: TaskGroup
     algorithm: Algorithm
     config: CellConfig
-    recorded: Cell | None
+    recorded: Cell | None  # when it was planned: others may add to the folder meanwhile
     missing: tuple[int, ...]  # seeds
     tasks: tuple[Task, ...]  # all that its agents are run on
 
@@ -267,9 +267,7 @@ def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> 
             report(Progress([cell], "judging", done, total))
 
         episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=judged)
-        fresh = Cell(suite.name, cell.label, cell.config, (training,), episodes)
-        whole = fresh if cell.recorded is None else cell.recorded.grown(training, episodes)
-        records.write(folder, whole)
+        whole = records.add(folder, Cell(suite.name, cell.label, cell.config, (training,), episodes))
         report(Progress([cell], "judging", 1, 1, recorded=whole))
 
 
