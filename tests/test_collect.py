@@ -21,6 +21,7 @@ from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
 SMALL = 16
+WAVE = collect.WAVE
 
 
 def few(name: str, episodes: int) -> TaskGroup:
@@ -155,6 +156,13 @@ def test_data_filtered_by_its_end_starts_on_both_sides_and_ends_on_one() -> None
     assert (objects[:, -1] >= border - 1e-6).all()
     started_left = (objects[:, 0] < border).mean()
     assert 0.1 < started_left < 0.9
+
+
+@pytest.mark.parametrize("name", ["reach-left-right", "reach-near-far"])
+def test_a_dataset_is_the_one_that_is_listed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole recipe: expert, noise, share of random actions, waves, filter. Of the robots' datasets the fastest to make."""
+    monkeypatch.setattr(collect, "WAVE", WAVE)
+    assert making.make(tasks.get(name)).checksum() == making.checksums()[name]
 
 
 def test_objects_that_start_outside_are_not_simulated() -> None:

@@ -69,6 +69,13 @@ def test_success_is_at_the_last_step_and_return_counts_all() -> None:
     np.testing.assert_allclose(table["final_distance"].to_pylist()[:3], [44.0, 0.0, 49.0])
 
 
+def test_a_goal_is_met_within_the_threshold_and_no_further() -> None:
+    """It stands still, as far from its goals as they are from the origin: just within 1, at 1, beyond, and beyond by a fifth."""
+    table = evaluate([(Walker(0.0), 0)], still(1), GROUP, [task([[0.99, 0.0], [0.0, -1.0], [0.0, 1.01], [1.1, 0.0], [-1.19, 0.0]])])
+    assert table["success"].to_pylist() == [True, True, False, False, False]
+    assert table["return"].to_pylist() == [49, 49, 0, 0, 0]
+
+
 def test_a_goal_at_the_start_pays_at_every_step() -> None:
     table = evaluate([(Walker(1.0), 0)], still(1), GROUP, [task([[0.0, 0.0]])])
     assert (table["return"].to_pylist(), table["success"].to_pylist()) == ([49], [True])

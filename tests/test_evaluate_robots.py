@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,3 +73,28 @@ def test_every_agent_is_judged_by_the_same_episodes(table) -> None:
     company = table.filter(np.asarray(table["seed"]) == 1)
     for column in ("episode", "goal", "success", "return"):
         assert alone[column].to_pylist() == company[column].to_pylist()
+
+
+# How far from its goal each of six episodes is, in thresholds: at the first 40 steps, and at the last 9.
+COURSES = [(5.0, 0.99), (5.0, 1.01), (5.0, 1.19), (0.99, 0.01), (0.99, 1.1), (1.1, 0.99)]
+SUCCESSES = [True, False, False, True, False, True]
+RETURNS = [9, 0, 0, 49, 40, 9]
+
+
+@pytest.mark.parametrize("name", ["reach-left-right", "push-left-right", "slide-near-far", "hand-near-far"])
+def test_a_goal_is_met_within_the_threshold_and_no_further(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = tasks.get(name)
+
+    def courses(algorithms: Any, state: Any, members: int, group: Any, starts: Any, goals: np.ndarray, *more: Any) -> np.ndarray:
+        distances = np.array([[before] * 41 + [after] * 9 for before, after in COURSES])  # the start is not judged
+        axis = np.eye(goals.shape[1])[1]
+        there = goals[:, None] + group.spec.goal_threshold * distances[np.arange(len(goals)) % len(COURSES), :, None] * axis
+        return np.float32(np.tile(there, (members, 1, 1, 1)))
+
+    monkeypatch.setattr(evaluation, "_robot_rollouts", courses)
+    task = dataclasses.replace(group.tasks[0], episodes=len(COURSES))
+    table = evaluate(*agents(1.0, 1.0), group, [task])
+    assert table["success"].to_pylist() == SUCCESSES * 2
+    assert table["return"].to_pylist() == RETURNS * 2
+    for episodes, expected in ((6, 3 / 6), (3, 1 / 3)):
+        np.testing.assert_allclose(evaluation.success_rate(*agents(1.0, 1.0), group, [task], (1,), episodes), expected)

@@ -69,7 +69,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
 def test_two_kinds_of_records_share_a_folder(tmp_path: Path) -> None:
     curves.write(tmp_path, made_curve("GOAT", learning(0.1, 0.8, 4)))
     episode = {"task": "R10", "split": "mixed", "seed": 0, "episode": 0, "success": True, "return": 1, "final_distance": 0.0}
-    records.write(tmp_path, made_by_hand("pointreach-expert-10", [episode], (0,)))
+    records.add(tmp_path, made_by_hand("pointreach-expert-10", [episode], (0,)))
     assert len(curves.read_all(tmp_path)) == len(records.read_all(tmp_path)) == 1
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
     for read in (curves.read_all, records.read_all):

@@ -321,6 +321,21 @@ def test_an_unknown_id_says_how_to_get_it() -> None:
         minari.load("others/reach-v0")
 
 
+def test_a_dataset_makes_no_environment(root: Path, odd_episodes: Episodes) -> None:
+    """Minari makes the environment that a dataset without spaces names: any callable of any module."""
+    minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.5)
+    path = root / "me/odd-v0" / "data" / "metadata.json"
+    about = json.loads(path.read_text())
+    spec = {"id": "Odd-v0", "entry_point": "os:mkdir", "kwargs": {"path": "executed"}, "additional_wrappers": []}
+    crafted = {key: value for key, value in about.items() if key != "action_space"} | {"env_spec": json.dumps(spec)}
+    path.write_text(json.dumps(crafted))
+    with pytest.raises(GoatError, match="goatrl makes no environment that a file names"):
+        minari.load("me/odd-v0")
+    with pytest.raises(GoatError, match="goatrl makes no environment that a file names"):
+        minari.goal_threshold("me/odd-v0")
+    assert not Path("executed").exists()
+
+
 @pytest.mark.parametrize("damaged", ["main_data.hdf5", "metadata.json"])
 def test_a_damaged_dataset_is_one_line(root: Path, odd_episodes: Episodes, damaged: str) -> None:
     minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.5)

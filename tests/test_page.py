@@ -59,7 +59,7 @@ def write_suite(folder: Path, groups: Sequence[str], labels: Sequence[str], seed
     for group in groups:
         for column in SUITE.columns:
             if column.label in labels:
-                records.write(folder, make_cell(tasks.get(group), column, seeds))
+                records.add(folder, make_cell(tasks.get(group), column, seeds))
 
 
 def make_cell(group: TaskGroup, column: suites.Column, seeds: int) -> Cell:
@@ -264,7 +264,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_suite(folder / "paper", GROUPS, LABELS, SEEDS)
     for algorithm, (label, reached) in enumerate((("GOAT", 15), ("Goal BC", 4))):
         cell = make_point_cell(label, reached)
-        records.write(
+        records.add(
             folder / "pointreach", dataclasses.replace(cell, config=dataclasses.replace(cell.config, algorithm=f"a{algorithm}"))
         )
     media = folder / "paper" / "media"
@@ -416,11 +416,11 @@ def test_one_folder_of_records_is_enough(folder: Path) -> None:
 
 def test_experiments_are_told_apart(folder: Path, tmp_path: Path) -> None:
     goat = next(cell for cell in records.read_all(folder / "paper") if cell.label == "GOAT")
-    records.write(tmp_path / "mine", goat)
-    records.write(tmp_path / "robots", dataclasses.replace(goat, suite="ablation-rnd"))
+    records.add(tmp_path / "mine", goat)
+    records.add(tmp_path / "robots", dataclasses.replace(goat, suite="ablation-rnd"))
     assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots"]
     other = next(cell for cell in records.read_all(folder / "paper") if cell.label == "BC")
-    records.write(tmp_path / "robots", other)
+    records.add(tmp_path / "robots", other)
     assert [each.name for each in webpage.experiments(tmp_path)] == ["robots paper", "mine", "ablation-rnd"], "the fullest first"
     (tmp_path / "mine").rename(tmp_path / "ablation-rnd")
     assert [each.name for each in webpage.experiments(tmp_path)] == ["robots paper", "ablation-rnd", "robots ablation-rnd"]
@@ -432,8 +432,8 @@ def test_a_clip_that_two_experiments_show_is_in_the_page_once(folder: Path, tmp_
         for label in ("GOAT", "BC")
     )
     shutil.copytree(folder / "paper" / "media", tmp_path / "media")
-    records.write(tmp_path, dataclasses.replace(goat, suite="ablation-rnd"))
-    records.write(tmp_path, bc)
+    records.add(tmp_path, dataclasses.replace(goat, suite="ablation-rnd"))
+    records.add(tmp_path, bc)
     assert [[cell.label for cell in each.cells] for each in webpage.experiments(tmp_path)] == [["GOAT", "BC"], ["GOAT"]]
     page = webpage.page(tmp_path)
     (clip,) = (tmp_path / "media").glob("*.mp4")
@@ -451,7 +451,7 @@ def test_folders_without_records_are_refused(tmp_path: Path) -> None:
 
 def test_no_text_of_a_record_can_leave_the_data(tmp_path: Path) -> None:
     label = "</script><script>document.title = 'taken'</script><!--"
-    records.write(tmp_path, make_point_cell(label, 3))
+    records.add(tmp_path, make_point_cell(label, 3))
     text = webpage.page(tmp_path)
     check_markup(text)
     (tmp_path / "page.html").write_text(text)
@@ -461,7 +461,7 @@ def test_no_text_of_a_record_can_leave_the_data(tmp_path: Path) -> None:
 def test_what_is_not_finite_is_left_out(tmp_path: Path) -> None:
     cell = make_point_cell("GOAT", 3)
     training = dataclasses.replace(cell.trainings[0], curves={"value": [[1.0, float("nan")], [3.0, 4.0]]})
-    records.write(tmp_path, dataclasses.replace(cell, trainings=(training,)))
+    records.add(tmp_path, dataclasses.replace(cell, trainings=(training,)))
     (tmp_path / "page.html").write_text(webpage.page(tmp_path))
     (group,) = stored(tmp_path / "page.html")["experiments"][0]["groups"]
     assert group["curves"]["GOAT"]["value"] == [[2.0, None], [1.0, None], [3.0, None]]

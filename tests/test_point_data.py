@@ -9,6 +9,7 @@ import pytest
 
 from goatrl import data, tasks
 from goatrl.data import point
+from goatrl.data.making import checksums
 from goatrl.types import GoatError
 
 COUNTS = {
@@ -42,6 +43,11 @@ def test_counts_and_shapes(name: str) -> None:
 def test_a_seed_gives_the_same_bytes(name: str) -> None:
     assert point.make(name, seed=3).checksum() == point.make(name, seed=3).checksum()
     assert point.make(name).checksum() == point.make(name, seed=0).checksum()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_dataset_is_the_one_that_is_listed(name: str) -> None:
+    assert point.make(name).checksum() == checksums()[name]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import fcntl
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +72,7 @@ CELL = Cell("pointreach", "Goal BC", CONFIG, (TRAINING,), TABLE)
 
 
 def test_a_record_comes_back(tmp_path: Path) -> None:
-    records.write(tmp_path, CELL)
+    records.add(tmp_path, CELL)
     cell = records.read(tmp_path, CONFIG)
     assert cell is not None
     assert cell.config == CONFIG
@@ -76,7 +81,8 @@ def test_a_record_comes_back(tmp_path: Path) -> None:
     assert cell.seeds == (4, 7)
     assert cell.episodes.equals(TABLE)
     assert cell.episodes.schema.equals(SCHEMA)
-    assert [path.name for path in tmp_path.iterdir()] == [CONFIG.path(tmp_path).name]
+    assert {path.name for path in tmp_path.iterdir()} == {CONFIG.path(tmp_path).name, ".lock"}
+    assert records.files(tmp_path) == [CONFIG.path(tmp_path)], "the lock is no record"
 
 
 def test_the_name_says_what_is_inside(tmp_path: Path) -> None:
@@ -90,9 +96,9 @@ def test_the_name_says_what_is_inside(tmp_path: Path) -> None:
 def test_another_configuration_has_another_path(tmp_path: Path, field: str) -> None:
     other = dataclasses.replace(CONFIG, **{field: OTHERS[field]})
     assert other.path(tmp_path) != CONFIG.path(tmp_path)
-    records.write(tmp_path, CELL)
+    records.add(tmp_path, CELL)
     assert records.read(tmp_path, other) is None
-    records.write(tmp_path, dataclasses.replace(CELL, config=other, episodes=TABLE.slice(1)))
+    records.add(tmp_path, dataclasses.replace(CELL, config=other, episodes=TABLE.slice(1)))
     assert {cell.config.path(tmp_path) for cell in records.read_all(tmp_path)} == {CONFIG.path(tmp_path), other.path(tmp_path)}
     kept = records.read(tmp_path, CONFIG)
     assert kept is not None
@@ -105,7 +111,7 @@ def test_the_order_of_hyperparameters_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_a_configuration_that_was_read_finds_its_own_record(tmp_path: Path) -> None:
-    records.write(tmp_path, CELL)
+    records.add(tmp_path, CELL)
     (cell,) = records.read_all(tmp_path)
     assert cell.config.path(tmp_path) == CONFIG.path(tmp_path)
 
@@ -116,7 +122,7 @@ def test_no_record_and_no_folder(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    records.write(tmp_path, CELL)
+    records.add(tmp_path, CELL)
     path = CONFIG.path(tmp_path)
     content = path.read_bytes()
     cuts = [content[:length] for length in (0, 1, 4, len(content) // 2, len(content) - 5, len(content) - 1)]
@@ -169,15 +175,82 @@ def test_per_seed_follows_the_order_of_the_seeds_and_not_of_the_rows() -> None:
 
 def test_a_cell_grows_by_seeds() -> None:
     more = Training((2,), {"jax": "2", "device": "gpu"}, 1, 3.0)
-    grown = CELL.grown(more, pa.Table.from_pylist([row("R10", 2, 0, True, 7), row("R20", 2, 0, True, 8)], schema=SCHEMA))
+    rows = [row("R10", 2, 0, True, 7), row("R20", 2, 0, True, 8)]
+    grown = CELL.grown(Cell("other suite", "other label", CONFIG, (more,), pa.Table.from_pylist(rows, schema=SCHEMA)))
     assert grown.seeds == (2, 4, 7)
     assert grown.trainings == (TRAINING, more)
     np.testing.assert_array_equal(grown.per_seed("return", "R10"), [7.0, 5.0, 25.0])
     assert grown.config == CONFIG
+    assert (grown.suite, grown.label) == ("other suite", "other label"), "of the suite that was run last"
+
+
+def test_a_seed_that_is_recorded_stays_as_it_is(tmp_path: Path) -> None:
+    records.add(tmp_path, CELL)
+    again = Training((2, 4), {"jax": "2", "device": "gpu"}, 2, 3.0, {"loss": [[0.2, 0.1], [0.4, 0.3]]})
+    rows = [row("R10", 2, 0, True, 7), row("R10", 4, 0, True, 49), row("R10", 4, 1, True, 49)]
+    whole = records.add(tmp_path, Cell("pointreach", "Goal BC", CONFIG, (again,), pa.Table.from_pylist(rows, schema=SCHEMA)))
+    cell = records.read(tmp_path, CONFIG)
+    assert cell is not None
+    assert cell.seeds == whole.seeds == (2, 4, 7)
+    assert cell.episodes.equals(whole.episodes)
+    assert cell.episodes.num_rows == len(ROWS) + 1
+    np.testing.assert_array_equal(cell.per_seed("return", "R10"), [7.0, 5.0, 25.0])
+    assert cell.trainings == (TRAINING, Training((2,), {"jax": "2", "device": "gpu"}, 2, 3.0, {"loss": [[0.2, 0.1]]}))
+
+
+def one_seed(seed: int) -> Cell:
+    """A record of one episode, which knows its seed."""
+    training = Training((seed,), {"jax": "1", "device": "cpu"}, 1, float(seed))
+    return Cell(
+        "pointreach", "Goal BC", CONFIG, (training,), pa.Table.from_pylist([row("R10", seed, 0, True, seed)], schema=SCHEMA)
+    )
+
+
+PROCESSES, EACH = 2, 40
+ADD_SEEDS = """
+import sys, time
+from pathlib import Path
+import test_records
+from goatrl.benchmark import records
+
+folder, number = Path(sys.argv[1]), int(sys.argv[2])
+(folder / f"ready{number}").touch()
+while len(list(folder.glob("ready*"))) < test_records.PROCESSES:
+    time.sleep(0.001)
+for seed in range(number, test_records.PROCESSES * test_records.EACH, test_records.PROCESSES):
+    records.add(folder, test_records.one_seed(seed))
+"""
+
+
+def test_processes_that_add_to_one_cell_at_the_same_time_lose_no_seed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ADD_SEEDS, str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    started = [subprocess.Popen([*command, str(number)], env=environment) for number in range(PROCESSES)]
+    while any(process.poll() is None for process in started):
+        records.read_all(tmp_path)  # whole at any time, for those who only read
+    assert [process.returncode for process in started] == [0] * PROCESSES
+    cell = records.read(tmp_path, CONFIG)
+    assert cell is not None
+    seeds = list(range(PROCESSES * EACH))
+    assert list(cell.seeds) == sorted(cell.column("seed").tolist()) == seeds
+    np.testing.assert_array_equal(cell.per_seed("return", "R10"), seeds)
+
+
+def test_a_folder_that_cannot_be_locked_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: object, operation: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        with pytest.raises(GoatError, match=r"cannot lock .*\.lock: Function not implemented; choose a folder on a file system"):
+            records.add(tmp_path, CELL)
+    (tmp_path / "file").touch()
+    with pytest.raises(GoatError, match=r"cannot write .*/file/below/\.lock: Not a directory"):
+        records.add(tmp_path / "file" / "below", CELL)
 
 
 def test_a_record_of_another_version_is_not_called_damaged(tmp_path: Path) -> None:
-    records.write(tmp_path, CELL)
+    records.add(tmp_path, CELL)
     path = CONFIG.path(tmp_path)
     about = json.loads(pq.read_table(path).schema.metadata[b"goatrl"])
     pq.write_table(TABLE.replace_schema_metadata({b"goatrl": json.dumps(about | {"format": 99}).encode()}), path)
@@ -186,7 +259,7 @@ def test_a_record_of_another_version_is_not_called_damaged(tmp_path: Path) -> No
 
 
 def test_seeds_without_episodes_are_noticed(tmp_path: Path) -> None:
-    records.write(tmp_path, dataclasses.replace(CELL, trainings=(dataclasses.replace(TRAINING, seeds=(4, 7, 9)),)))
+    records.add(tmp_path, dataclasses.replace(CELL, trainings=(dataclasses.replace(TRAINING, seeds=(4, 7, 9)),)))
     with pytest.raises(GoatError, match="damaged or not a record"):
         records.read(tmp_path, CONFIG)
 

@@ -104,6 +104,29 @@ def test_the_same_numbers_as_without_a_break(tmp_path: Path, monkeypatch: pytest
     assert again.trainings[0].curves == whole.trainings[0].curves
 
 
+@pytest.mark.parametrize("second", [3, 1], ids=["more seeds", "fewer seeds"])
+def test_two_runs_on_one_folder_keep_all_seeds(tmp_path: Path, second: int) -> None:
+    """Both planned when nothing was recorded; the second ends after the first, and one after the other would give the same."""
+    plans = [plan(tmp_path / "both", "bc", seeds=seeds) for seeds in (2, second)]
+    assert all(cell.recorded is None for planned in plans for cell in planned)
+    for planned in plans:
+        runner.run(SUITE, planned, tmp_path / "both", lambda progress: None)
+    for seeds in (2, second):
+        runner.run(SUITE, plan(tmp_path / "sequence", "bc", seeds=seeds), tmp_path / "sequence", lambda progress: None)
+    (cell,), (expected,) = (records.read_all(tmp_path / name) for name in ("both", "sequence"))
+    assert cell.seeds == expected.seeds == tuple(range(max(2, second)))
+    assert [training.seeds for training in cell.trainings] == [training.seeds for training in expected.trainings]
+    assert cell.config == expected.config
+    numbers = [name for name in cell.episodes.column_names if name not in ("final_distance", "path")]
+    assert cell.episodes.select(numbers).equals(expected.episodes.select(numbers))
+    # How many seeds train together decides the last digits.
+    for name in ("final_distance", "path"):
+        np.testing.assert_allclose(cell.column(name), expected.column(name), atol=1e-4)
+    for one, other in zip(cell.trainings, expected.trainings, strict=True):
+        for name, courses in other.curves.items():
+            np.testing.assert_allclose(one.curves[name], courses, rtol=1e-2)
+
+
 def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
     rates = {"tame": 5e-4, "wild": 1e30, "brisk": 1e-3}
     columns = tuple(Column(label, "bc", {"learning_rate": rate}) for label, rate in rates.items())

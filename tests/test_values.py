@@ -265,7 +265,8 @@ def test_implicit_q_gradients_stay_in_their_own_network():
 
 
 def test_implicit_q_advantage_is_q_minus_v_at_the_data_action():
-    advantage, value = ImplicitQ().advantage(IQL_PARAMS, IQL_PARAMS, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
+    """Of the networks that learn: by the target Q it would be (−0.5, 0.5), by the target V far below."""
+    advantage, value = ImplicitQ().advantage(IQL_PARAMS, IQL_TARGET, BATCH, POLICY_ACTION, NEXT_ACTION, 0.5)
     np.testing.assert_allclose(advantage, [0.5, 0.0], atol=1e-6)
     np.testing.assert_allclose(value, [[1.0, 2.0]], rtol=1e-6)
 

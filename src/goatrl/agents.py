@@ -7,20 +7,27 @@ from pathlib import Path
 
 import numpy as np
 
-from goatrl import expert_training, finetune
+from goatrl import algorithms, expert_training, finetune
 from goatrl.benchmark import agents as benchmark
 from goatrl.online_runs import OnlineRun
 from goatrl.runs import Agents, Run, RunFolder
 from goatrl.types import GoatError
 
 
-def load_policy(path: Path | str, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A trained agent as a function: act(observation, goal) → action in [-1, 1], for one pair or for a batch of them."""
+def load_policy(
+    path: Path | str, seed: int = 0, *, algorithm: Path | str | None = None
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """A trained agent as a function: act(observation, goal) → action in [-1, 1], for one pair or for a batch of them.
+
+    `algorithm` is the Python file of an algorithm of your own, which is executed; nothing in a run's folder ever is.
+    """
+    if algorithm is not None:
+        algorithms.load_file(algorithm)
     return load(Path(path)).policy(seed)
 
 
 def load(path: Path) -> Agents:
-    """All agents of a run's folder, or of a file that `goat bench` kept."""
+    """All agents of a run's folder, or of a file that `goat bench` kept. Those of the user's own algorithm need its file loaded."""
     return benchmark.read(path) if path.is_file() else of_run(path)
 
 

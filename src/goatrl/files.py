@@ -1,11 +1,13 @@
-"""Writing files so that none is ever half-written."""
+"""Writing files so that none is ever half-written, and nothing that others write meanwhile is lost."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -48,3 +50,24 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda file: file.write(text.encode()))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One at a time, among all processes and threads, for the moment in which something is read, added to and written again.
+
+    The lock is the kernel's (flock), on a hidden file that stays. It ends with its process, however that ends, and binds only those
+    who ask for it. The file system must have such locks, and if machines share it, count them between machines (NFS does).
+    """
+    path = folder / ".lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = path.open("ab")
+    except OSError as error:
+        raise WriteError(path, error) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError as error:
+            raise GoatError(f"cannot lock {path}: {error.strerror}; choose a folder on a file system with locks (flock)") from error
+        yield

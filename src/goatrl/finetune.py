@@ -88,12 +88,14 @@ def agents(run: OnlineRun) -> Agents:
     about = run.about()
     origin, group = about["from"], tasks.get(about["group"])
     if about["by"] == "own":
-        teacher, composed = origin["algorithm"], composition(origin["algorithm"], origin["group"], origin["overrides"])
+        teacher = algorithms.recorded(origin["algorithm"], origin["source"], run.folder)
+        composed = composition(teacher, origin["group"], origin["overrides"])
     else:
-        teacher, composed = "ddpg_her", composition("ddpg_her", group.name, about["hyperparameters"])
+        teacher = algorithms.get("ddpg_her")
+        composed = composition(teacher, group.name, about["hyperparameters"])
     members = [(composed, seed) for seed in about["seeds"]]
     begun_as = "random networks" if origin == "random" else origin["label"]
-    label = f"{begun_as} fine-tuned by {algorithms.get(teacher).label}"
+    label = f"{begun_as} fine-tuned by {teacher.label}"
     unfinished = run.unfinished(about["episodes"] // about["schedule"]["episodes"], "goat finetune")
     return Agents(run.folder, label, members, run.last_saved(members, group.spec), group.spec, group.name, unfinished)
 

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl import algorithms, checkpoint, metrics
+from goatrl.algorithms import Entry
 from goatrl.data import location
 from goatrl.files import write_atomically, write_text
 from goatrl.learn import normalize
@@ -48,8 +49,8 @@ class Interrupted(GoatError):
 class RunConfig:
     """Everything that decides the result of a run. Where the data lies does not: its checksum stands for it."""
 
-    algorithm: str
-    source: str  # SHA-256 of the user's file, for an algorithm that is one
+    algorithm: str  # a registered name; no path, since a run's folder executes nothing
+    source: str  # SHA-256 of the user's file, for an algorithm that comes from one
     overrides: Mapping[str, Number]
     group: str | None
     data: str | None
@@ -66,13 +67,13 @@ class RunConfig:
         return dataclasses.asdict(self)
 
     def members(self) -> Members:
-        algorithm = composition(self.algorithm, self.group, self.overrides)
+        algorithm = composition(algorithms.recorded(self.algorithm, self.source, "this run"), self.group, self.overrides)
         return [(algorithm, seed) for seed in self.seeds]
 
 
-def composition(algorithm: str, group: str | None, overrides: Mapping[str, Number]) -> Algorithm:
+def composition(entry: Entry, group: str | None, overrides: Mapping[str, Number]) -> Algorithm:
     """An algorithm with the settings of a task group, but for the numbers that are set otherwise."""
-    built: Algorithm = override(algorithms.get(algorithm).build(settings_of(group)), overrides)
+    built: Algorithm = override(entry.build(settings_of(group)), overrides)
     return built
 
 
@@ -98,7 +99,7 @@ def configure(
     interval = default_interval(updates, every) if interval is None else interval
     check_schedule(updates, interval, every)
     return RunConfig(
-        algorithm=str(Path(algorithm).resolve()) if entry.source else algorithm,
+        algorithm=entry.name,
         source=entry.source,
         overrides=dict(overrides or {}),
         group=None if problem.group is None else problem.group.name,
@@ -263,9 +264,10 @@ class Run(RunFolder):
         if "checksum" not in stored:  # what learns online has no dataset
             raise GoatError(f"{self.folder} is not a run of `goat train`; name one that is")
         try:
-            return RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
+            config = RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
         except (KeyError, TypeError) as error:
             raise GoatError(f"{self.config_path} is of another version of goatrl ({error}); train it again") from error
+        return dataclasses.replace(config, algorithm=algorithms.recorded(config.algorithm, config.source, self.folder).name)
 
     def problem(self) -> Problem:
         """The dataset that the run was trained on, checked to be still the same."""
@@ -283,9 +285,8 @@ class Run(RunFolder):
 
     def agents(self) -> Agents:
         config = self.config()
-        return Agents(
-            self.folder, algorithms.get(config.algorithm).label, *self.restore(), config.spec, config.group, self.unfinished()
-        )
+        label = algorithms.get(config.algorithm).label
+        return Agents(self.folder, label, *self.restore(), config.spec, config.group, self.unfinished())
 
     def unfinished(self) -> str:
         """Where the run stopped, and what goes on with it; nothing if it is at its end."""

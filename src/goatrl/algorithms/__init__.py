@@ -3,9 +3,9 @@
 import importlib
 import pkgutil
 
-from goatrl.algorithms.registry import Entry, entries, get, register
+from goatrl.algorithms.registry import Entry, entries, get, load_file, recorded, register, resolve
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["Entry", "entries", "get", "register"]
+__all__ = ["Entry", "entries", "get", "load_file", "recorded", "register", "resolve"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-import importlib.util
 import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from goatrl.types import Algorithm, GoatError, Settings, unknown
 
@@ -22,6 +23,7 @@ class Entry:
     summary: str
     build: Build
     source: str = ""  # SHA-256 of the user's file, for an algorithm that comes from one
+    file: str = ""  # that file, as the user named it
 
 
 _ENTRIES: dict[str, Entry] = {}
@@ -47,40 +49,80 @@ def entries() -> dict[str, Entry]:
 
 
 def get(name: str) -> Entry:
-    """An algorithm by name, or by the path of a Python file that registers one."""
-    if name.endswith(".py"):
-        return _from_file(Path(name))
+    """A registered algorithm."""
     if name not in _ENTRIES:
         raise unknown("algorithm", name, _ENTRIES)
     return _ENTRIES[name]
 
 
-def _from_file(path: Path) -> Entry:
+def resolve(text: str) -> Entry:
+    """What the user asks for: a registered name, or the path of a Python file that registers one. It executes that file.
+
+    Only for words that the user has typed; what stands in a file goes to `recorded`.
+    """
+    return load_file(text) if text.endswith(".py") else get(text)
+
+
+def recorded(name: str, source: str, where: object) -> Entry:
+    """The algorithm that a file at `where` says its agents were trained with.
+
+    Files are data: nothing that they name is executed. An algorithm of the user's own counts as known once they have named its
+    file themselves, and is the same one if its SHA-256 is.
+    """
+    if not source and not name.endswith(".py") and not get(name).source:
+        return get(name)
+    own = [entry for entry in _ENTRIES.values() if entry.source]
+    for entry in own:
+        if entry.source == source:
+            return entry
+    files = ", ".join(entry.file for entry in own if entry.name == name) or ", ".join(entry.file for entry in own)
+    differs = f" ({files} is not its file, or has changed since training: its SHA-256 differs)" if files else ""
+    raise GoatError(
+        f"{where} was trained by an algorithm of your own, '{name}'{differs}; "
+        "name its file with --algorithm FILE (in Python: load_policy(path, algorithm=FILE))"
+    )
+
+
+def load_file(file: Path | str) -> Entry:
+    """Execute the user's Python file, which registers one algorithm; once, unless it has changed since."""
+    path = Path(file)
     if not path.is_file():
         raise GoatError(f"no such file: {path}")
-    module_name = f"goatrl_user_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    before = set(_ENTRIES)
-    if module_name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[module_name] = module
-        try:
-            spec.loader.exec_module(module)
-        except Exception as error:
-            del sys.modules[module_name]
-            raise _fault(path, error) from error
-    mine = [entry for entry in _ENTRIES.values() if entry.build.__module__ == module_name]
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise GoatError(f"cannot read {path}: {error.strerror}") from error
+    source = hashlib.sha256(content).hexdigest()
+    for entry in _ENTRIES.values():
+        if entry.source == source:
+            return entry
+    before = dict(_ENTRIES)
+    try:
+        entry = _execute(path, content)
+    except Exception as error:
+        _ENTRIES.clear()
+        _ENTRIES.update(before)
+        raise _fault(path, error) from error
+    _ENTRIES[entry.name] = dataclasses.replace(entry, source=source, file=str(path), build=_guarded(path, entry.build))
+    return _ENTRIES[entry.name]
+
+
+def _execute(path: Path, content: bytes) -> Entry:
+    """What a file registers. Its bytes are those that were hashed, even if it is being written to."""
+    module = ModuleType(f"goatrl_user_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}")
+    module.__file__ = str(path.absolute())
+    for name in [entry.name for entry in _ENTRIES.values() if entry.build.__module__ == module.__name__]:
+        del _ENTRIES[name]  # of an earlier version of the file
+    sys.modules[module.__name__] = module  # where its classes look for their module
+    exec(compile(content, module.__file__, "exec"), module.__dict__)
+    mine = [entry for entry in _ENTRIES.values() if entry.build.__module__ == module.__name__]
     if len(mine) != 1:
-        for name in set(_ENTRIES) - before:
-            del _ENTRIES[name]
         raise GoatError(f"{path} registers {len(mine)} algorithms; it must register exactly one with @register(...)")
-    source = hashlib.sha256(path.read_bytes()).hexdigest()
-    return dataclasses.replace(mine[0], source=source, build=_guarded(path, mine[0].build))
+    return mine[0]
 
 
 def _guarded(path: Path, build: Build) -> Build:
+    @functools.wraps(build)
     def guarded(settings: Settings) -> Algorithm:
         try:
             return build(settings)

@@ -51,10 +51,11 @@ def read(file: Path) -> Agents:
     if "config" not in described:
         raise GoatError(f"{file} holds no agents of a benchmark; those lie in the folder `agents` beside its records")
     config = CellConfig.from_json(described["config"])
-    algorithm = composition(config.algorithm, config.group, config.hyperparameters)
+    entry = algorithms.recorded(config.algorithm, config.source, file)
+    algorithm = composition(entry, config.group, config.hyperparameters)
     members = [(algorithm, seed) for seed in _training(file).seeds]
     _, state = load(file, members, config)
-    return Agents(file, algorithms.get(config.algorithm).label, members, state, config.spec, config.group)
+    return Agents(file, entry.label, members, state, config.spec, config.group)
 
 
 def _training(file: Path) -> Training:

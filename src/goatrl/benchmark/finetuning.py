@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from goatrl import algorithms, checkpoint, finetune, tasks
+from goatrl import checkpoint, finetune, tasks
 from goatrl.benchmark import curves, records
 from goatrl.benchmark.curves import RANDOM, Curve
 from goatrl.benchmark.statements import Verdict
@@ -231,7 +231,7 @@ def _trained(cell: Planned, folder: Path, on_progress: OnProgress) -> Run:
     assert cell.offline is not None
     assert cell.problem is not None
     total = cell.offline.updates
-    trained = Run(folder / "offline" / f"{cell.group.name}--{algorithms.get(cell.offline.algorithm).name}")
+    trained = Run(folder / "offline" / f"{cell.group.name}--{cell.offline.algorithm}")
     trained.prepare(cell.offline)
     if trained.step() < total:
         on_progress(Progress(cell, "training", trained.step(), total))

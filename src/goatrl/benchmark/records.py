@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goatrl.files import write_atomically
+from goatrl.files import locked, write_atomically
 from goatrl.types import GoatError, Spec
 
 _METADATA = b"goatrl"
@@ -60,6 +60,12 @@ class Training:
     def from_json(cls, stored: Mapping[str, Any]) -> Training:
         return cls(**{**stored, "seeds": tuple(stored["seeds"])})
 
+    def only(self, seeds: Collection[int]) -> Training:
+        """The same as far as these seeds are concerned."""
+        places = [place for place, seed in enumerate(self.seeds) if seed in seeds]
+        curves = {name: [courses[place] for place in places] for name, courses in self.curves.items()}
+        return dataclasses.replace(self, seeds=tuple(self.seeds[place] for place in places), curves=curves)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cell:
@@ -75,10 +81,13 @@ class Cell:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(seed for training in self.trainings for seed in training.seeds))
 
-    def grown(self, training: Training, episodes: pa.Table) -> Cell:
-        """This cell with more seeds."""
+    def grown(self, other: Cell) -> Cell:
+        """This cell with those seeds of another one that it does not have; from now on it fills the column that the other does."""
+        new = set(other.seeds) - set(self.seeds)
+        trainings = [training.only(new) for training in other.trainings if not new.isdisjoint(training.seeds)]
+        episodes = other.episodes.filter(np.isin(other.column("seed"), list(new)))
         return dataclasses.replace(
-            self, trainings=(*self.trainings, training), episodes=pa.concat_tables([self.episodes, episodes])
+            other, trainings=(*self.trainings, *trainings), episodes=pa.concat_tables([self.episodes, episodes])
         )
 
     def per_seed(self, metric: str, task: str, where: np.ndarray | None = None) -> np.ndarray:
@@ -93,7 +102,19 @@ class Cell:
         return np.asarray(self.episodes.column(name).to_pylist())
 
 
-def write(folder: Path, cell: Cell) -> None:
+def add(folder: Path, cell: Cell) -> Cell:
+    """Record a cell: the seeds of it that its folder does not hold by now. What others have recorded since it was planned stays.
+
+    Returns the whole cell as it is on disk.
+    """
+    with locked(folder):
+        there = read(folder, cell.config)
+        whole = cell if there is None else there.grown(cell)
+        _write(folder, whole)
+    return whole
+
+
+def _write(folder: Path, cell: Cell) -> None:
     about = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell) if field.name != "episodes"}
     about["config"], about["trainings"] = dataclasses.asdict(cell.config), [dataclasses.asdict(each) for each in cell.trainings]
     table = cell.episodes.replace_schema_metadata({_METADATA: json.dumps({"format": _FORMAT, **about}).encode()})
@@ -152,8 +173,8 @@ def _metadata(path: Path) -> set[bytes]:
 
 
 def _read_file(path: Path) -> Cell:
-    with reading(path):
-        table = pq.read_table(path)
+    with reading(path), path.open("rb") as file:
+        table = pq.read_table(file)  # opened once: by its path it would be opened twice, and may be another one by then
         stored = about(path, table, _METADATA, _FORMAT)
         config = CellConfig.from_json(stored.pop("config"))
         trainings = tuple(Training.from_json(each) for each in stored.pop("trainings"))

@@ -59,7 +59,7 @@ class Planned:
     group: TaskGroup
     algorithm: Algorithm
     config: CellConfig
-    recorded: Cell | None
+    recorded: Cell | None  # when it was planned: others may add to the folder meanwhile
     missing: tuple[int, ...]  # seeds
     tasks: tuple[Task, ...]  # all that its agents are run on
 
@@ -70,11 +70,11 @@ def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Colu
     chosen = [column for column in columns if not names or column.algorithm in names]
     taken = {column.label for column in columns}
     for name in dict.fromkeys(name for name in names if name not in mine):
-        label = algorithms.get(name).label
-        if label in taken:
-            raise GoatError(f"{name} is registered as {label}, a column that is there already; give it another label")
-        taken.add(label)
-        chosen.append(Column(label, name))
+        entry = algorithms.resolve(name)
+        if entry.label in taken:
+            raise GoatError(f"{name} is registered as {entry.label}, a column that is there already; give it another label")
+        taken.add(entry.label)
+        chosen.append(Column(entry.label, entry.name))
     return chosen
 
 
@@ -267,9 +267,7 @@ def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> 
             report(Progress([cell], "judging", done, total))
 
         episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=judged)
-        fresh = Cell(suite.name, cell.label, cell.config, (training,), episodes)
-        whole = fresh if cell.recorded is None else cell.recorded.grown(training, episodes)
-        records.write(folder, whole)
+        whole = records.add(folder, Cell(suite.name, cell.label, cell.config, (training,), episodes))
         report(Progress([cell], "judging", 1, 1, recorded=whole))
 
 

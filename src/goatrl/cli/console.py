@@ -5,21 +5,33 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from tyro.conf import subcommand
+from tyro.conf import arg, subcommand
 
+from goatrl import algorithms
 from goatrl.types import Episodes, GoatError
 
 console = Console()
+
+OwnAlgorithm = Annotated[
+    Path | None,
+    arg(metavar="FILE", help="The Python file of the algorithm, for a run that was trained with one of your own; it is executed."),
+]
 
 
 def command(name: str, kind: type) -> Any:
     """A subcommand whose --help shows the whole docstring, examples included."""
     return subcommand(name, description=inspect.cleandoc(kind.__doc__ or ""))
+
+
+def load_own(algorithm: Path | None) -> None:
+    """Make the user's algorithm known, if they name its file, before a run that was trained with it is opened."""
+    if algorithm is not None:
+        algorithms.load_file(algorithm)
 
 
 def plural(count: int, what: str) -> str:

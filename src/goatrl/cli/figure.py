@@ -10,7 +10,7 @@ from tyro.conf import Positional, arg
 
 from goatrl import tasks
 from goatrl.benchmark import curves, finetuning, records, runner, statistics, suites
-from goatrl.cli.console import command, console, dataset_files
+from goatrl.cli.console import OwnAlgorithm, command, console, dataset_files, load_own
 from goatrl.evaluate import evaluate
 from goatrl.files import write_text
 from goatrl.problems import open_problem
@@ -50,8 +50,10 @@ class FigureTrajectories:
     """Whose records."""
     data: tuple[str, ...] = ()
     """GROUP=FILE: the dataset files that the records were made with, if not the groups' own."""
+    algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
+        load_own(self.algorithm)
         run = Run(self.folder)
         group, rows = self._of_run(run) if run.config_path.exists() else self._of_records()
         task = group.task(self.task)
@@ -211,8 +213,10 @@ class FigureDensity:
     """The picture (.png, .svg, .pdf)."""
     seed: int = 0
     """Which of the run's agents."""
+    algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
+        load_own(self.algorithm)
         run = Run(self.folder)
         problem = run.problem()
         algorithm, state = run.agents().agent(self.seed)
@@ -237,8 +241,10 @@ class FigureUncertainty:
     """The run's folder."""
     out: Path
     """The picture (.png, .svg, .pdf); its numbers go to a .csv beside it."""
+    algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
+        load_own(self.algorithm)
         run = Run(self.folder)
         problem, trained, seeds = run.problem(), run.agents(), run.config().seeds
         rankings = [rank_by_weight(*trained.agent(seed), problem.episodes, problem.spec, seed) for seed in seeds]

@@ -8,7 +8,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from goatrl import finetune
-from goatrl.cli.console import console, plural
+from goatrl.cli.console import OwnAlgorithm, console, load_own, plural
 from goatrl.cli.online import follow
 from goatrl.online_runs import OnlinePlan, OnlineRun
 from goatrl.runs import Run
@@ -42,6 +42,7 @@ class Finetune:
     """How many random agents (5, unless said otherwise)."""
     episodes: Annotated[int, arg(metavar="N")] = finetune.EPISODES
     """Number of episodes that each seed collects."""
+    algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
         plan = self._plan()
@@ -58,7 +59,8 @@ class Finetune:
             f"success in all {plural(len(plan.tasks), 'task')}: {before} at first, {after} after {steps:,} environment steps"
         )
         console.print(f"wrote {run.metrics_path}")
-        console.print(f"judge it: goat evaluate {self.out}")
+        option = f" --algorithm {self.algorithm}" if self.by == "own" and self.algorithm is not None else ""
+        console.print(f"judge it: goat evaluate {self.out}{option}", highlight=False)
 
     def _plan(self) -> OnlinePlan:
         if (self.folder is None) == (self.random is None):
@@ -70,6 +72,7 @@ class Finetune:
         assert self.folder is not None
         if self.seeds is not None:
             raise GoatError("the seeds are those of the run: --seeds goes with --random only")
+        load_own(self.algorithm)
         trained = Run(self.folder)
         plan = finetune.plan(trained, self.by, self.group, self.episodes)
         if trained.unfinished():

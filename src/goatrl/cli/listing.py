@@ -28,7 +28,7 @@ class List:
 
     def run(self) -> None:
         if self.algorithm is not None:
-            entry = algorithms.get(self.algorithm)
+            entry = algorithms.resolve(self.algorithm)
             table = Table(title=f"{entry.name}: {entry.summary}", title_justify="left")
             table.add_column("hyper-parameter")
             table.add_column("value", justify="right")

@@ -12,7 +12,7 @@ from rich.table import Table
 from tyro.conf import Positional, UseAppendAction, arg
 
 from goatrl import agents, algorithms, environments, tasks
-from goatrl.cli.console import console, losses, out_of_range, pairs, plural, progress_bar
+from goatrl.cli.console import OwnAlgorithm, console, load_own, losses, out_of_range, pairs, plural, progress_bar
 from goatrl.cli.datasets import ensure
 from goatrl.evaluate import evaluate
 from goatrl.problems import Problem, open_problem
@@ -56,12 +56,12 @@ class Train:
     """Make the group's dataset if it is missing, without asking."""
 
     def run(self) -> None:
-        algorithms.get(self.algorithm)  # a misspelt name should not wait for a dataset
+        entry = algorithms.resolve(self.algorithm)  # a misspelt name should not wait for a dataset
         if self.group is not None and self.data is None:
             ensure([self.group], self.yes)
         problem = open_problem(self.group, self.data, self.goal_threshold)
         config = configure(
-            self.algorithm,
+            entry.name,
             problem,
             data=self.data,
             overrides=pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5"),
@@ -76,11 +76,14 @@ class Train:
             console.print(f"note: {note}", highlight=False)
         if train_with_progress(run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}"):
             console.print(f"trained: {run.checkpoint_path}")
+        option, argument = (f" --algorithm {entry.file}", f", algorithm='{entry.file}'") if entry.source else ("", "")
         if problem.group is not None:
-            console.print(f"judge it: goat evaluate {self.out}")
+            console.print(f"judge it: goat evaluate {self.out}{option}", highlight=False)
         else:
-            console.print(f"judge it in your environment: goat evaluate {self.out} --environment ID", highlight=False)
-            console.print(f"use it: from goatrl.agents import load_policy; act = load_policy('{self.out}')", highlight=False)
+            console.print(f"judge it in your environment: goat evaluate {self.out}{option} --environment ID", highlight=False)
+            console.print(
+                f"use it: from goatrl.agents import load_policy; act = load_policy('{self.out}'{argument})", highlight=False
+            )
 
 
 def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
@@ -111,6 +114,7 @@ class Evaluate:
       goat evaluate runs/reach --group reach-left-right
       goat evaluate runs/mine --environment my_module:MyWorld-v0
       goat evaluate runs/push-online
+      goat evaluate runs/my --algorithm my_algorithm.py
     """
 
     folder: Positional[Path]
@@ -123,8 +127,10 @@ class Evaluate:
     """A registered Gymnasium environment instead; MODULE:ID imports a module (of this folder, too) that registers it."""
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment (100, unless said otherwise)."""
+    algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
+        load_own(self.algorithm)
         trained = agents.of_run(self.folder)
         if self.environment is not None and (self.group is not None or self.tasks):
             raise GoatError("judge either in an --environment or on the --tasks of a --group, not both")

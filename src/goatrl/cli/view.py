@@ -9,7 +9,7 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from goatrl import agents, tasks
-from goatrl.cli.console import console, progress_bar
+from goatrl.cli.console import OwnAlgorithm, console, load_own, progress_bar
 from goatrl.data import experts
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
@@ -39,6 +39,7 @@ class View:
     """Whose agent acts: a run of `goat train`, `goat finetune`, `goat expert train`, or a file of `goat bench`. None: at random."""
     expert: bool = False
     """Let the expert act that collects the robot's data."""
+    algorithm: OwnAlgorithm = None
     seed: int = 0
     """Which of the run's agents, or which random actions."""
     episodes: int = 4
@@ -81,6 +82,7 @@ class View:
         if self.folder is None:
             generator = np.random.default_rng(self.seed)
             return "random actions", lambda observations, goals: generator.uniform(-1, 1, (len(goals), group.spec.action_dim))
+        load_own(self.algorithm)
         trained = agents.load(self.folder)
         group.check_fits(trained.spec, str(self.folder))
         return trained.label, trained.policy(self.seed)

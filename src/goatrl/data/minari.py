@@ -44,22 +44,22 @@ def is_id(source: Path | str) -> bool:
 
 def load(name: str) -> Episodes:
     """A dataset of this machine by its Minari id; nothing is downloaded."""
-    minari = _library()
+    _library()
     if not (_folder(name) / "data").is_dir():
         near = difflib.get_close_matches(name, _local_ids(), n=3, cutoff=0.7)
         hint = f"did you mean {' or '.join(near)}? or " if near else ""
         raise GoatError(f"no Minari dataset '{name}' on this machine; {hint}fetch it with `minari download {name}`")
     try:
-        return _read(minari.load_dataset(name))
+        return _read(_open(name))
     except GoatError as error:
         raise GoatError(f"{PREFIX}{name}: {error}") from None
-    except Exception as error:  # a damaged file can fail in many ways, and old datasets need environments that may be missing
+    except Exception as error:  # a damaged file can fail in many ways
         raise GoatError(f"{PREFIX}{name} cannot be read ({type(error).__name__}: {_short(str(error))})") from error
 
 
 def goal_threshold(name: str) -> float | None:
     """How near counts as reached, which `export` writes into the metadata; datasets of others do not say it."""
-    found = _library().load_dataset(name).storage.metadata.get("goal_threshold")
+    found = _open(name).storage.metadata.get("goal_threshold")
     return float(found) if isinstance(found, int | float) and math.isfinite(found) and found > 0 else None
 
 
@@ -148,6 +148,16 @@ def _library() -> Any:
     return minari
 
 
+def _open(name: str) -> Any:
+    """A dataset as Minari reads it. It must say its spaces: to learn them, Minari would make the environment that a dataset names,
+    and that is code of whoever wrote it."""
+    from minari.dataset.minari_storage import MinariStorage
+
+    if not {"observation_space", "action_space"} <= MinariStorage.read_raw_metadata(_folder(name) / "data").keys():
+        raise GoatError("its metadata has no observation_space and action_space, and goatrl makes no environment that a file names")
+    return _library().load_dataset(name)
+
+
 def _root() -> Path:
     from minari.storage.datasets_root_dir import get_dataset_path
 
@@ -189,7 +199,7 @@ def _make_namespace(name: str) -> None:
 def _holds(name: str, checksum: str, goal_threshold: float) -> bool:
     """Whether this dataset is there as `export` would write it."""
     try:
-        stored = _library().load_dataset(name)
+        stored = _open(name)
         return stored.storage.metadata.get("goal_threshold") == goal_threshold and _read(stored).checksum() == checksum
     except Exception:  # whatever it is that cannot be read, it is something else
         return False
