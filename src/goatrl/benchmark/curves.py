@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl.benchmark import records
-from goatrl.benchmark.statistics import LEVEL, RESAMPLES, Interval
+from goatrl.benchmark.statistics import LEVEL, RESAMPLES, Interval, drawn_seeds
 from goatrl.files import write_atomically
 
 RANDOM = "random"  # the label of networks that were not trained before
@@ -98,10 +97,8 @@ def _read_file(path: Path) -> Curve:
 
 def resampled(curve: Curve) -> np.ndarray:
     """Mean curves over seeds that are drawn with replacement, always the same ones: (resamples, judgements)."""
-    names = [zlib.crc32(name.encode()) for name in (curve.suite, curve.group, curve.label)]
-    seeds = len(curve.seeds)
-    chosen = np.random.default_rng([0, *names]).integers(seeds, size=(RESAMPLES, seeds))
-    return np.asarray(curve.success[chosen].mean(axis=1))
+    drawn = drawn_seeds(len(curve.seeds), RESAMPLES, 0, curve.suite, curve.group, curve.label)
+    return np.asarray(curve.success[drawn].mean(axis=1))
 
 
 def bounds(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
