@@ -616,7 +616,7 @@ def test_a_cell_shows_its_seeds_and_its_interval(browser: Browser, cells: list[C
     browser.point(place)
     for value in cell.per_seed("success", "Right2Left"):
         assert f"{100 * value:.1f}" in tip()
-    assert f"{100 * sure.low:.1f} to {100 * sure.high:.1f}" in tip()
+    assert f"{100 * sure.low:.1f} to {100 * sure.high:.1f}Episodes alone±{100 * statistics.episode_noise(alone):.1f}" in tip()
     assert "WGCSL on Push Left-Right, Right2Left OOD" in tip()
     assert browser.run(f"document.querySelector('{place}').getAttribute('aria-describedby')") == "tip"
     browser.press("Escape")

@@ -155,7 +155,8 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
         write_text(written / f"{metric}.tex", tables.latex(table, averages[metric]))
     write_text(written / "table.csv", tables.comma_separated(by_metric))
     write_text(written / "averages.md", tables.averages_markdown(averages, suite.decimals))
-    console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)\n")
+    console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)")
+    console.print("intervals are over seeds; episodes: standard error that is due to their number alone\n")
     over_splits = [average for average in averages["success"] if not average.group]
     console.print(tables.averages_terminal(over_splits, suite.decimals))
     other = sorted({cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates})

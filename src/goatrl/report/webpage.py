@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -198,7 +197,8 @@ def _averages(averages: Sequence[Average], decimals: int) -> dict[str, list[Json
     """Split → one row per algorithm."""
     rows: dict[str, list[Json]] = {}
     for each in averages:
-        numbers = {"value": each.mean, "low": each.interval.low, "high": each.interval.high, "iqm": each.iqm, "paper": each.paper}
+        sure = {"low": each.interval.low, "high": each.interval.high, "noise": each.episode_noise}
+        numbers = {"value": each.mean, **sure, "iqm": each.iqm, "paper": each.paper}
         shown = {name: _number(value, decimals) for name, value in numbers.items()}
         rows.setdefault(each.split, []).append({"label": each.label, "tasks": each.tasks, "of": each.of, **shown})
     return rows
@@ -217,10 +217,8 @@ def _table(experiment: Experiment, metric: str, table: Sequence[tables.Entry]) -
     """Group → task → algorithm → its number, with what stands behind it."""
     at = {(entry.dataset, entry.task, entry.column): entry for entry in table}
     found: dict[str, dict[str, dict[str, Json]]] = {}
-    with ThreadPoolExecutor() as pool:  # resampling is most of the work, and done outside of Python
-        columns = pool.map(lambda label: _column(experiment, metric, label, at), experiment.labels)
-    for label, column in zip(experiment.labels, columns, strict=True):
-        for (group, task), entry in column.items():
+    for label in experiment.labels:
+        for (group, task), entry in _column(experiment, metric, label, at).items():
             found.setdefault(group, {}).setdefault(task, {})[label] = entry
     return found
 
@@ -241,6 +239,7 @@ def _column(
                 "std": _number(entry.std, decimals),
                 "low": _number(scale * sure.low, decimals),
                 "high": _number(scale * sure.high, decimals),
+                "noise": _number(scale * statistics.episode_noise(alone), decimals),
                 "seeds": block.seeds,
                 "each": [_number(scale * value, decimals) for value in episodes.mean(axis=-1).tolist()],
                 "paper": entry.paper,

@@ -69,6 +69,7 @@ const diamond = (x, y, size) => `M${x - size} ${y}L${x} ${y - size}L${x + size} 
 const fixed = (value, metric) => (value === null ? "–" : value.toFixed(metric.decimals));
 const withUnit = (value, metric) => `${fixed(value, metric)}${metric.unit === "%" ? " %" : ""}`;
 const range = (row, metric) => `${fixed(row.low, metric)} to ${fixed(row.high, metric)}`;
+const episodeNoise = (row, metric) => (row.noise === undefined ? "" : `, episodes alone ±${fixed(row.noise, metric)}`); // times have none
 const short = (value) => (Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(1) : `${+value.toPrecision(3)}`);
 
 // Controls
@@ -184,7 +185,7 @@ function rowChart({ title, rows, metric, bars, spread = "95 % interval" }) {
   });
   rows.forEach((row, place) => {
     const y = top + step * (place + 0.5);
-    const words = `${row.label}: ${withUnit(row.value, metric)}, ${spread} ${range(row, metric)}`;
+    const words = `${row.label}: ${withUnit(row.value, metric)}, ${spread} ${range(row, metric)}${episodeNoise(row, metric)}`;
     shapes.push(s("g", {},
       s("title", {}, row.paper === null ? words : `${words}; paper ${fixed(row.paper, metric)}`),
       s("rect", { x: 0, y: y - step / 2, width, height: step, fill: "transparent" }),
@@ -201,7 +202,7 @@ function rowChart({ title, rows, metric, bars, spread = "95 % interval" }) {
 }
 
 const chartKey = (experiment, ours, interval) =>
-  `${ours}: ours; ${interval}: 95 % interval over seeds and episodes${experiment.agreement.success ? "; ◇: the paper" : ""}.`;
+  `${ours}: ours; ${interval}: 95 % interval over seeds${experiment.agreement.success ? "; ◇: the paper" : ""}.`;
 
 function averages(experiment) {
   const draw = () => {
@@ -379,7 +380,7 @@ function results(experiment) {
     h("h2", { id: title }, "All tasks"),
     h("p", { class: "key" }, experiment.seeds === "1" ? "One seed" : "Mean ± standard deviation over seeds", anyPaper ? ", the paper’s below. " : ". ", h("strong", {}, "Bold"), ": best of the row; ",
       h("u", {}, "underlined"), ": second best", anyPaper ? "; ≠: further than two of the paper’s standard deviations from it. " : ". ",
-      "Choose a heading to sort, point at a number (or go to it with Tab and the arrow keys) to see its seeds and its interval."),
+      "Choose a heading to sort, point at a number (or go to it with Tab and the arrow keys) to see its seeds, its interval over seeds, and the standard error that episodes alone would give it if their goals were drawn again."),
     h("div", { class: "controls" },
       metricChoice(experiment),
       Object.keys(splits).length > 2 ? choice("Tasks", splits, () => filter.split, set("split")) : null,
@@ -399,6 +400,7 @@ function cellTip(experiment, group, task, label, cell, metric) {
   const items = [
     ["Mean", `${fixed(cell.value, metric)}${cell.std === null ? "" : ` ± ${fixed(cell.std, metric)}`}`],
     ["95 % interval", range(cell, metric)],
+    ["Episodes alone", `±${fixed(cell.noise, metric)}`],
     ["Seeds", cell.each.map((value) => fixed(value, metric)).join("  ")],
     cell.paper ? ["Paper", `${fixed(cell.paper[0], metric)} ± ${fixed(cell.paper[1], metric)}`] : null,
   ].filter(Boolean);
