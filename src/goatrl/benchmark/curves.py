@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +101,11 @@ def resampled(curve: Curve) -> np.ndarray:
     return np.asarray(curve.success[drawn].mean(axis=1))
 
 
+def with_resamples(curve: Curve) -> np.ndarray:
+    """The mean curve, then those of all resamples: (1 + resamples, judgements)."""
+    return np.concatenate([curve.mean[None], resampled(curve)])
+
+
 def bounds(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The 95 % interval over resamples, the first axis. Always between values that were drawn, which may be infinite."""
     low, high = np.quantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0, method="inverted_cdf")
@@ -154,25 +159,25 @@ def _reference(curve: Curve, random: Mapping[str, Curve]) -> Curve | None:
 
 
 def _standing(curve: Curve, random: Curve | None) -> Standing:
-    drawn = resampled(curve)
-    start = _interval(curve.mean[0], drawn[:, 0])
-    end = _interval(final(curve.mean), final(drawn))
+    drawn = with_resamples(curve)
+    start, end = interval(drawn[:, 0]), interval(final(drawn))
     if random is None:
         return Standing(curve.group, curve.label, curve.seeds, start, end, None, None, ())
     level = float(final(random.mean))
-    steps = _interval(first_reached(curve.steps, curve.mean, level), _drawn_steps(curve, random))
+    steps = interval(steps_to(curve, random))
     each = tuple(first_reached(curve.steps, curve.success, level).tolist())
     return Standing(curve.group, curve.label, curve.seeds, start, end, level, steps, each)
 
 
-def _drawn_steps(curve: Curve, random: Curve) -> np.ndarray:
-    """Steps in every resample, where the level is resampled as well."""
-    return first_reached(curve.steps, resampled(curve), final(resampled(random)))
+def steps_to(curve: Curve, random: Curve) -> np.ndarray:
+    """Steps to where random networks end: of the mean curve, then in every resample, where the level is resampled as well."""
+    return first_reached(curve.steps, with_resamples(curve), final(with_resamples(random)))
 
 
-def _interval(value: np.ndarray, drawn: np.ndarray) -> Interval:
-    low, high = bounds(drawn)
-    return Interval(float(value), float(low), float(high))
+def interval(values: np.ndarray) -> Interval:
+    """Of a value and its resamples: (1 + resamples,)."""
+    low, high = bounds(values[1:])
+    return Interval(float(values[0]), float(low), float(high))
 
 
 def count(steps: float) -> str:
@@ -182,13 +187,3 @@ def count(steps: float) -> str:
 def span(steps: Interval) -> str:
     """Steps with their interval, in words."""
     return f"{count(steps.value)} [{count(steps.low)}–{count(steps.high)}]"
-
-
-def faster(one: Curve, random: Curve) -> float:
-    """The share of resamples in which an initialisation needs fewer steps than random networks to their final success."""
-    return float((_drawn_steps(one, random) < _drawn_steps(random, random)).mean())
-
-
-def higher(one: Curve, other: Curve, measure: Callable[[np.ndarray], np.ndarray]) -> float:
-    """The share of resamples in which one has more of a measure (`final`, `overall`) than the other."""
-    return float((measure(resampled(one)) > measure(resampled(other))).mean())

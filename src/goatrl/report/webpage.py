@@ -140,7 +140,7 @@ def describe(experiment: Experiment) -> Json:
         "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
         "best": {split: _best(over_all["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
         "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
-        "verdicts": [_verdict(verdict) for verdict in statements.check(suite, cells)],
+        "verdicts": [dataclasses.asdict(verdict) for verdict in statements.check(suite, cells)],
         "averages": {metric: _averages(found, suite.decimals) for metric, found in over_all.items()},
         "groupAverages": {metric: _group_averages(experiment, found) for metric, found in averages.items()},
         "table": table,
@@ -163,10 +163,6 @@ def _metric(experiment: Experiment, metric: str) -> Json:
 def _number(value: float | None, decimals: int) -> float | None:
     """As it is shown; JSON knows no nan."""
     return None if value is None or not math.isfinite(value) else round(value, decimals)
-
-
-def _verdict(verdict: statements.Verdict) -> Json:
-    return {"claim": verdict.claim, "held": None if verdict.held is None else bool(verdict.held), "evidence": verdict.evidence}
 
 
 # Averages

@@ -101,11 +101,14 @@ function facts(...pairs) {
   return h("dl", { class: "facts" }, ...items);
 }
 
-/** How many of the paper's conclusions hold, of those that could be checked. */
-function heldOf(experiment) {
-  const judged = experiment.verdicts.filter((verdict) => verdict.held !== null);
-  const held = judged.filter((verdict) => verdict.held);
-  return judged.length ? ["The paper’s conclusions", `${held.length} of ${judged.length}`, h("span", { class: "soft" }, " held")] : null;
+// What can become of a claim that was checked, with its mark and its style.
+const OUTCOMES = { held: ["✓ Held", "held"], undecided: ["? Undecided", "open"], "not held": ["✗ Not held", "failed"] };
+
+/** What became of the paper's conclusions, of those that could be checked. */
+function outcomes(experiment) {
+  const counts = Object.keys(OUTCOMES).map((outcome) => [experiment.verdicts.filter((verdict) => verdict.outcome === outcome).length, outcome]);
+  const found = counts.filter(([count]) => count).map(([count, outcome]) => `${count} ${outcome}`);
+  return found.length ? ["The paper’s conclusions", found.join(", ")] : null;
 }
 
 function summaryFacts(experiment) {
@@ -130,7 +133,7 @@ function summaryFacts(experiment) {
     ["Best on OOD tasks", ...best("ood")],
     near && ["Mean difference from the paper", fixed(near.difference, finer), h("span", { class: "soft" }, ` over ${plural(near.cells, "cell")}`)],
     near && ["Rank correlation with the paper", near.correlation === null ? "–" : near.correlation.toFixed(3)],
-    heldOf(experiment),
+    outcomes(experiment),
   );
 }
 
@@ -153,16 +156,17 @@ function overview() {
 }
 
 function verdicts(experiment) {
-  const known = experiment.verdicts.filter((verdict) => verdict.held !== null);
+  const known = experiment.verdicts.filter((verdict) => verdict.outcome in OUTCOMES);
   if (!experiment.verdicts.length) return null;
   const rest = experiment.verdicts.length - known.length;
-  const items = known.map(({ claim, held, evidence }) =>
-    h("li", {},
-      h("span", { class: `mark ${held ? "held" : "failed"}` }, held ? "✓ Held" : "✗ Not held"),
-      h("div", {}, h("p", {}, claim), h("p", { class: "soft small" }, evidence))),
-  );
+  const items = known.map(({ claim, outcome, evidence }) => {
+    const [mark, style] = OUTCOMES[outcome];
+    return h("li", {}, h("span", { class: `mark ${style}` }, mark), h("div", {}, h("p", {}, claim), h("p", { class: "soft small" }, evidence)));
+  });
   return section("The paper’s conclusions",
-    h("p", { class: "soft small" }, "Each is a statement about numbers, checked from these records."),
+    h("p", { class: "soft small" }, experiment.kind === "timing"
+      ? "Each is a statement about times: decided where the chunks of two algorithms do not overlap."
+      : "Each is a statement about numbers, tried on resamples of the seeds: held if true in at least 97.5 % of them, not held if in at most 2.5 %, undecided otherwise."),
     h("ul", { class: "verdicts" }, ...items),
     rest ? h("p", { class: "soft small" }, `${rest} of ${experiment.verdicts.length} not checked: they need cells that were not run.`) : null);
 }
