@@ -57,7 +57,7 @@ def bars() -> Figure:
 
 def averages() -> list[Average]:
     def average(label: str, split: str, mean: float, paper: float | None) -> Average:
-        return Average(label, split, 4, mean, 1.0, Interval(mean, mean - 5.0, mean + 3.0), mean, paper, 4)
+        return Average(label, split, 4, mean, 1.0, Interval(mean, mean - 5.0, mean + 3.0), 0.5, mean, paper, 4)
 
     numbers = [("GOAT", 90.0, 70.0, 72.0), ("BC", 95.0, 20.0, 25.0), ("Mine", 50.0, 40.0, None)]
     by_split = [(label, {"iid": iid, "ood": ood, "all": (iid + ood) / 2}, paper) for label, iid, ood, paper in numbers]

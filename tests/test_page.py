@@ -27,6 +27,7 @@ from conftest import learning, made_by_hand, made_curve, made_timing
 from goatrl import algorithms, cli, tasks
 from goatrl.benchmark import curves, finetuning, paper, records, runner, statistics, suites, timing
 from goatrl.benchmark.records import Cell, CellConfig, Training
+from goatrl.benchmark.statements import Outcome
 from goatrl.data.making import checksums
 from goatrl.evaluate import SCHEMA
 from goatrl.learn.parameters import hyperparameters
@@ -602,6 +603,38 @@ def test_filters(browser: Browser, cells: list[Cell]) -> None:
     assert browser.run("document.querySelector('.results').classList.contains('ours-only')")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_became_of_the_conclusions(browser: Browser, scheme: str) -> None:
+    browser.prefer(scheme)
+    found = [{"claim": f"Claim {place}.", "outcome": o, "evidence": "1 > 0"} for place, o in enumerate([*Outcome, Outcome.HELD])]
+    made = json.dumps({"verdicts": found})
+    assert browser.run(f"outcomes({made})[1]") == "2 held, 1 undecided, 1 not held"
+    assert browser.run(f"outcomes({json.dumps({'verdicts': found[:1] + found[2:3]})})[1]") == "1 held, 1 not held"
+    assert browser.run(f"outcomes({json.dumps({'verdicts': found[3:4]})})") is None
+    browser.run(f"MAIN.replaceChildren(verdicts({made})) || 0")
+    marks = browser.run("[...document.querySelectorAll('.mark')].map(mark => mark.textContent)")
+    assert marks == ["✓ Held", "? Undecided", "✗ Not held", "✓ Held"]
+    assert "1 of 5 not checked" in browser.run("MAIN.textContent")
+    colors = browser.run(
+        "[...document.querySelectorAll('.verdicts li')].map(li => [getComputedStyle(li.querySelector('.mark')).color, "
+        "getComputedStyle(li).backgroundColor].map(color => color.match(/[\\d.]+/g).map(Number)))"
+    )
+    assert len({tuple(mark) for mark, _ in colors}) == 3
+    assert min(contrast(mark, ground) for mark, ground in colors) >= 4.5
+
+
+def contrast(one: list[float], other: list[float]) -> float:
+    """Of two colours from 0 to 255, as WCAG defines it."""
+
+    def luminance(color: list[float]) -> float:
+        shares = [value / 255 for value in color[:3]]
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
 def test_a_cell_shows_its_seeds_and_its_interval(browser: Browser, cells: list[Cell]) -> None:
     (cell,) = [c for c in cells if c.label == "WGCSL" and c.config.group == "push-left-right"]
     block = statistics.scores([cell], "WGCSL").blocks[0]
@@ -616,7 +649,7 @@ def test_a_cell_shows_its_seeds_and_its_interval(browser: Browser, cells: list[C
     browser.point(place)
     for value in cell.per_seed("success", "Right2Left"):
         assert f"{100 * value:.1f}" in tip()
-    assert f"{100 * sure.low:.1f} to {100 * sure.high:.1f}" in tip()
+    assert f"{100 * sure.low:.1f} to {100 * sure.high:.1f}Episodes alone±{100 * statistics.episode_noise(alone):.1f}" in tip()
     assert "WGCSL on Push Left-Right, Right2Left OOD" in tip()
     assert browser.run(f"document.querySelector('{place}').getAttribute('aria-describedby')") == "tip"
     browser.press("Escape")
@@ -873,7 +906,7 @@ def test_steps_statements_and_settings_of_fine_tuning(browser: Browser) -> None:
         assert row[7].split(" · ") == [curves.count(steps) for steps in each.each]
     assert [row[0] for row in rows if "fewest" in row[4]] == ["GOAT", "GOAT"]
     suite = finetuning.SUITES["finetune-ddpg"]
-    checked = [verdict for verdict in finetuning.check(suite, found) if verdict.held is not None]
+    checked = [verdict for verdict in finetuning.check(suite, found) if verdict.outcome != Outcome.NOT_CHECKED]
     assert len(checked) == len(suite.groups)
     for verdict in checked:
         assert f"✓ Held{verdict.claim}{verdict.evidence}" in browser.run("document.querySelector('.verdicts').textContent")

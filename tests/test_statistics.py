@@ -101,6 +101,14 @@ def test_the_interquartile_mean_leaves_out_a_quarter_on_each_side() -> None:
     assert interquartile_mean(by_hand({"R10": [[1.0, 2.0]]})) == pytest.approx(1.5)
 
 
+def test_a_quarter_is_neither_a_third_nor_nothing() -> None:
+    # Squares of 0 to 11: a quarter of twelve is three, a third four. The middle six sum to 199, the middle four to 126, all to 506.
+    squares = [[float(place**2)] for place in (7, 2, 11, 0, 9, 4, 1, 10, 5, 8, 3, 6)]
+    found = interquartile_mean(by_hand({"R10": squares[:4], "R20": squares[4:8]}, {"R10": squares[8:]}))
+    assert found == pytest.approx(199 / 6)
+    assert not any(found == pytest.approx(other) for other in (126 / 4, 506 / 12))
+
+
 @pytest.mark.parametrize("statistic", [average, interquartile_mean])
 def test_nothing_to_be_unsure_of(statistic) -> None:
     scores = by_hand({"R10": [YES, YES], "R20": [YES, YES]}, {"R10": [YES], "R20": [YES]})
@@ -122,38 +130,59 @@ def test_two_seeds_are_drawn_as_often_as_chance_has_it() -> None:
     assert [np.mean(drawn == value) for value in (0.0, 0.5, 1.0)] == pytest.approx([0.25, 0.5, 0.25], abs=0.03)
 
 
-@pytest.mark.parametrize("kind", [bool, float])
-def test_episodes_are_drawn_as_well(kind: type) -> None:
-    # One seed, 100 episodes, half of them successes: the mean varies with sqrt(0.5 · 0.5 / 100) = 0.05.
-    scores = by_hand({"R10": np.array([[True, False] * 50], kind)})
-    drawn = average(statistics.resampled(scores, 4000, 0))
-    assert drawn.mean() == pytest.approx(0.5, abs=0.003)
-    assert drawn.std() == pytest.approx(0.05, abs=0.002)
-    found = interval(scores, average)
-    assert (found.low, found.high) == pytest.approx((0.4, 0.6), abs=0.011)
+def test_seeds_of_the_same_mean_leave_no_interval_however_episodes_vary() -> None:
+    # 10 of 20 and 5 of 20 successes, in another order for each seed.
+    half, quarter = ([[place % every == first for place in range(20)] for first in range(every)] for every in (2, 4))
+    scores = by_hand({"R10": half}, {"R20": quarter})
+    assert statistics.episode_noise(scores) > 0.04
+    assert interval(scores, average) == Interval(0.375, 0.375, 0.375)
+    better = statistics.improvement_interval(by_hand({"R10": half}), by_hand({"R10": quarter}))
+    assert better == Interval(1.0, 1.0, 1.0)
 
 
-def test_successes_are_drawn_with_the_seed_that_they_belong_to() -> None:
-    # Seeds with means 0.1 and 0.9: only those, in any mixture, with the spread of 20 episodes around them.
+def test_a_drawn_seed_counts_with_its_recorded_mean() -> None:
     mixed = by_hand({"R10": [[True] * 2 + [False] * 18, [True] * 18 + [False] * 2]})
     drawn = statistics.resampled(mixed, 4000, 0).blocks[0].means[:, 0]
     assert drawn.shape == (4000, 2)
-    low = drawn[drawn < 0.5]
-    assert low.mean() == pytest.approx(0.1, abs=0.005)
-    assert low.std() == pytest.approx(math.sqrt(0.1 * 0.9 / 20), abs=0.003)
-    assert np.mean(drawn < 0.5) == pytest.approx(0.5, abs=0.02)
+    assert set(drawn.ravel()) == {0.1, 0.9}
+    assert np.mean(drawn == 0.1) == pytest.approx(0.5, abs=0.02)
 
 
-def test_an_interval_widens_with_its_level_and_follows_its_seed() -> None:
-    scores = by_hand({"R10": [[True] * 12 + [False] * 8, [True] * 5 + [False] * 15]})
+def test_the_interval_of_three_seeds_by_hand() -> None:
+    # Seeds 0, 3 and 6: all three draws are the lowest in 1 of 27, at most 1 on average in 4 of 27; so are the highest.
+    scores = by_hand({"R10": [[0.0], [3.0], [6.0]]})
+    assert interval(scores, average) == Interval(3.0, 0.0, 6.0)  # 2.5 % are less than 1 of 27
+    assert interval(scores, average, level=0.8) == Interval(3.0, 1.0, 5.0)  # 10 % lie between 1 and 4 of 27
+    drawn = average(statistics.resampled(scores, 4000, 0))
+    assert drawn.var() == pytest.approx(6 / 3, rel=0.1)  # the variance of the seeds, 6, over their number
+
+
+def test_an_interval_follows_its_seed() -> None:
+    scores = by_hand({"R10": [[value] for value in (0.0, 0.1, 0.35, 0.6, 1.0)]})
     assert interval(scores, average, seed=3) == interval(scores, average, seed=3)
     assert interval(scores, average, resamples=50, seed=3) != interval(scores, average, resamples=50, seed=4)
-    narrow, wide = interval(scores, average, level=0.5), interval(scores, average, level=0.95)
-    assert wide.low < narrow.low < narrow.value < narrow.high < wide.high
-    assert wide.value == pytest.approx(0.425)
 
 
-def test_what_is_drawn_for_a_task_depends_on_no_other() -> None:
+def test_the_noise_of_episodes_by_hand() -> None:
+    # R10: variances 1/3 (two of four, unbiased) and 0, over 4 episodes and 2 seeds; R20: 8 and 2 over 2 episodes.
+    scores = by_hand({"R10": [[0, 1, 0, 1], [1, 1, 1, 1]], "R20": [[0.0, 4.0], [3.0, 5.0]]})
+    near, far = math.sqrt((1 / 3 + 0) / 4) / 2, math.sqrt((8 + 2) / 2) / 2
+    assert statistics.episode_noise(scores.only(split="ood")) == pytest.approx(far)
+    assert statistics.episode_noise(scores) == pytest.approx(math.sqrt(near**2 + far**2) / 2)
+    assert statistics.episode_noise(by_hand({"R10": [[1.0], [0.0]]})) == 0.0, "one episode says nothing about it"
+    # However much seeds differ.
+    assert statistics.episode_noise(by_hand({"R10": [YES, NO]})) == 0.0
+
+
+def test_the_noise_of_episodes_is_the_spread_of_evaluations_done_again() -> None:
+    generator = np.random.default_rng(0)
+    rates = np.array([0.2, 0.5, 0.9])[:, None]
+    again = [by_hand({"R10": generator.random((3, 50)) < rates, "R20": generator.random((3, 50)) < 0.4}) for _ in range(1000)]
+    spread = np.std([average(each) for each in again])
+    assert np.mean([statistics.episode_noise(each) for each in again]) == pytest.approx(spread, rel=0.06)
+
+
+def test_what_is_drawn_for_a_task_does_not_depend_on_the_split() -> None:
     half = [True] * 10 + [False] * 10
     scores = by_hand({"R10": [half, YES], "R20": [half, NO]}, {"R10": [half], "R20": [half]})
     together = statistics.resampled(scores, 100, 0).only(split="ood")
@@ -178,6 +207,28 @@ def test_improvement_is_over_the_tasks_that_both_have() -> None:
     assert statistics.improvement_interval(one, other) == Interval(1.0, 1.0, 1.0)
     with pytest.raises(ValueError, match="at least one"):
         statistics.probability_of_improvement(one, by_hand({"R20": [YES]}))
+
+
+def test_resampling_does_not_pull_an_improvement_towards_one_half() -> None:
+    # Distinct seeds, in percent: 19 of 25 pairs are won. With episodes drawn as well, close seeds would often change places.
+    one, other = ([51, 53, 55, 57, 59], [50, 52, 54, 56, 40])
+    first, second = (by_hand({"R10": np.arange(100) < np.array(successes)[:, None]}) for successes in (one, other))
+    point = statistics.probability_of_improvement(first, second)
+    assert point == pytest.approx(19 / 25)
+    drawn = statistics.resampled_improvement(first, second, 20_000)
+    assert drawn.mean() == pytest.approx(point, abs=4 * drawn.std() / math.sqrt(20_000))
+
+
+def test_one_half_is_exactly_that() -> None:
+    # Three tasks with 0.4, 0.8 and 0.3, whose mean in floating point is a little more than one half.
+    def seeds(won: int) -> list[list[float]]:
+        return [[1.0]] * won + [[-1.0]] * (10 - won)
+
+    names = [EXPERT, NON_EXPERT, "pointreach-non-expert-50"]
+    one = by_hand(*({"R10": seeds(won)} for won in (4, 8, 3)), names=names)
+    other = by_hand(*[{"R10": [[0.0]]}] * 3, names=names)
+    assert np.mean([0.4, 0.8, 0.3]) > 0.5
+    assert statistics.probability_of_improvement(one, other) == 0.5
 
 
 def test_both_sides_of_an_improvement_are_drawn_apart() -> None:
@@ -223,6 +274,8 @@ def test_a_summary_in_percent_beside_the_papers_average() -> None:
     assert (iid.paper, ood.paper) == pytest.approx(((100.0 + 99.8) / 2, (99.0 + 71.9) / 2))
     assert ood.iqm == pytest.approx((0 + 50) / 2)  # of 0, 0, 50, 100
     assert ood.interval.value == ood.mean
+    # One seed of four varies, on one task of two: half of two episodes, whose variance is 1/2.
+    assert ood.episode_noise == pytest.approx(100 * math.sqrt(0.5 / 2) / 2 / 2)
     assert 0.0 <= ood.interval.low < ood.mean < ood.interval.high <= 100.0
     assert statistics.summary(ROBOTS, cells, "return")[0].mean == pytest.approx(0.875)
 
@@ -321,16 +374,11 @@ def test_only_groups_that_all_columns_have_are_compared() -> None:
     ]
 
 
-def test_what_is_drawn_depends_on_the_episodes_and_their_place_alone() -> None:
-    """Draws are kept: other episodes, another group or task, or another seed never get those of somebody else."""
-    many = {"R10": [[0, 1, 2, 3, 4, 5], [5, 5, 4, 0, 0, 1]]}
-    drawn = statistics.resampled(by_hand(many), 50, 0).blocks[0].episodes["R10"]
-    np.testing.assert_array_equal(statistics.resampled(by_hand(many, label="HER"), 50, 0).blocks[0].episodes["R10"], drawn)
-    others = [
-        statistics.resampled(by_hand({"R10": [many["R10"][0], many["R10"][0]]}), 50, 0),
-        statistics.resampled(by_hand(many, names=[NON_EXPERT]), 50, 0),
-        statistics.resampled(by_hand(many), 50, 1),
-    ]
-    assert not any(np.array_equal(other.blocks[0].episodes["R10"], drawn) for other in others)
-    renamed = statistics.resampled(by_hand({"R20": many["R10"]}), 50, 0).blocks[0].episodes["R20"]
-    assert not np.array_equal(renamed, drawn)
+def test_what_is_drawn_depends_on_the_group_and_the_key_alone() -> None:
+    seeds = {"R10": [[float(place)] for place in range(8)], "R20": [[float(place)] for place in range(8)]}
+    drawn = statistics.resampled(by_hand(seeds), 50, 0).blocks[0].episodes
+    np.testing.assert_array_equal(drawn["R10"], drawn["R20"])
+    beside = statistics.resampled(by_hand(seeds, seeds, names=(NON_EXPERT, EXPERT), label="HER"), 50, 0).blocks
+    np.testing.assert_array_equal(beside[1].episodes["R10"], drawn["R10"])
+    others = [beside[0], *(statistics.resampled(by_hand(seeds), 50, *key).blocks[0] for key in ((1,), (0, 1), (0, "GOAT")))]
+    assert not any(np.array_equal(other.episodes["R10"], drawn["R10"]) for other in others)

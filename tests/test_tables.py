@@ -236,7 +236,7 @@ def test_terminal_shows_six_algorithms_in_80_columns() -> None:
 def mean_of(
     label: str, split: str, mean: float, paper: float | None, tasks: int = 2, of: int = 2, group: str = "", iqm: float = 0.5
 ) -> Average:
-    return Average(label, split, tasks, mean, 0.125, Interval(mean, mean - 0.25, mean + 0.125), iqm, paper, of, group)
+    return Average(label, split, tasks, mean, 0.125, Interval(mean, mean - 0.25, mean + 0.125), 0.0625, iqm, paper, of, group)
 
 
 AVERAGES = [
@@ -255,14 +255,14 @@ def test_averages_in_markdown() -> None:
         "## success\n\n"
         "| average over | GOAT | Mine |\n"
         "|---|---:|---:|\n"
-        "| Expert 10 | 0.500 [0.250, 0.625] (0.625) | 0.250 [0.000, 0.375] |\n"
-        "| OOD tasks (1 of 3) | 0.500 [0.250, 0.625] (0.750) |  |\n"
-        "| OOD tasks (3) |  | 0.375 [0.125, 0.500] |\n"  # over other tasks, hence in another row
-        "| all tasks (6) | 0.750 [0.500, 0.875] | 0.250 [0.000, 0.375] |\n"
+        "| Expert 10 | 0.500 [0.250, 0.625] (0.625), episodes ±0.062 | 0.250 [0.000, 0.375], episodes ±0.062 |\n"
+        "| OOD tasks (1 of 3) | 0.500 [0.250, 0.625] (0.750), episodes ±0.062 |  |\n"
+        "| OOD tasks (3) |  | 0.375 [0.125, 0.500], episodes ±0.062 |\n"  # over other tasks, hence in another row
+        "| all tasks (6) | 0.750 [0.500, 0.875], episodes ±0.062 | 0.250 [0.000, 0.375], episodes ±0.062 |\n"
         "\n## return\n\n"
         "| average over | GOAT |\n"
         "|---|---:|\n"
-        "| all tasks (6) | 0.750 [0.500, 0.875] |\n"
+        "| all tasks (6) | 0.750 [0.500, 0.875], episodes ±0.062 |\n"
     )
 
 
@@ -272,17 +272,17 @@ def test_averages_in_80_columns() -> None:
     Console(file=buffer, width=80, color_system=None).print(tables.averages_terminal(wide, decimals=1))
     lines = [line.split() for line in buffer.getvalue().splitlines()]
     assert "…" not in buffer.getvalue()
-    assert lines[0] == ["mean", "95", "%", "interval", "IQM", "paper"]
+    assert lines[0] == ["mean", "95", "%", "interval", "episodes", "IQM", "paper"]
     assert [line for line in lines if "tasks" in line] == [[split, "tasks", "(10", "of", "26)"] for split in ("IID", "OOD", "all")]
     rows = [line for line in lines if line[:1] == ["MARWIL+HER"]]
-    assert rows == [["MARWIL+HER", "100.0", "99.8", "to", "100.1", "99.5", "100.0"]] * 3
+    assert rows == [["MARWIL+HER", "100.0", "99.8", "to", "100.1", "±0.1", "99.5", "100.0"]] * 3
 
 
 def test_averages_without_a_paper() -> None:
     buffer = io.StringIO()
     Console(file=buffer, width=80, color_system=None).print(tables.averages_terminal(AVERAGES[-1:]))
     assert "None" not in buffer.getvalue()
-    assert buffer.getvalue().splitlines()[-1].split() == ["Mine", "0.25", "0.00", "to", "0.38", "0.50"]
+    assert buffer.getvalue().splitlines()[-1].split() == ["Mine", "0.25", "0.00", "to", "0.38", "±0.06", "0.50"]
 
 
 def test_the_order_of_algorithms_is_compared_with_the_papers() -> None:

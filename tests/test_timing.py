@@ -12,6 +12,7 @@ import pytest
 from conftest import made_timing
 from goatrl import cli
 from goatrl.benchmark import records, timing
+from goatrl.benchmark.statements import Outcome
 from goatrl.benchmark.suites import Column
 from goatrl.problems import versions
 from goatrl.report import timing as times
@@ -19,6 +20,7 @@ from goatrl.report import webpage
 from goatrl.types import GoatError
 
 BC = Column("BC", "bc")
+HELD, UNDECIDED, NOT_HELD = Outcome.HELD, Outcome.UNDECIDED, Outcome.NOT_HELD
 PAPER = {column.label: 10.0 + place for place, column in enumerate(timing.SUITE.columns)} | {
     "BC": 1.0,
     "GCSL": 1.5,
@@ -98,19 +100,41 @@ def test_times_of_two_machines_do_not_mix(tmp_path: Path) -> None:
     assert timing.plan(tmp_path, [BC], seeds=5)[0].recorded is not None  # to be printed again it needs no machine
 
 
-def test_statements() -> None:
-    as_in_the_paper = [made_timing(label, (seconds / 50,)) for label, seconds in PAPER.items()]
-    assert [verdict.held for verdict in timing.check(as_in_the_paper)] == [True, True, True]
-    slow = PAPER | {"GCSL": 40.0, "GOAT": 60.0}
-    assert [verdict.held for verdict in timing.check([made_timing(label, (s / 50,)) for label, s in slow.items()])] == [
-        False,
-        True,
-        False,
+def outcomes(seconds: dict[str, float | tuple[float, ...]]) -> list[Outcome]:
+    """Of times by one chunk or by several."""
+    chunks = {label: times if isinstance(times, tuple) else (times,) for label, times in seconds.items()}
+    return [
+        verdict.outcome for verdict in timing.check([made_timing(label, tuple(s / 50 for s in c)) for label, c in chunks.items()])
     ]
-    assert timing.check(as_in_the_paper)[1].evidence.startswith("MSG+HER 90.0 s, CQL+HER 50.0 s")
+
+
+def test_statements() -> None:
+    assert outcomes(PAPER) == [HELD, HELD, HELD]
+    slow = PAPER | {"GCSL": 40.0, "GOAT": 60.0}
+    assert outcomes(slow) == [NOT_HELD, HELD, NOT_HELD]
+    as_in_the_paper = [made_timing(label, (seconds / 50,)) for label, seconds in PAPER.items()]
+    assert timing.check(as_in_the_paper)[1].evidence.startswith("MSG+HER 90.0 s [90.0–90.0], CQL+HER 50.0 s [50.0–50.0]")
     last = timing.check([made_timing(label, (1.0 if label == "CQL+HER" else s / 50,)) for label, s in slow.items()])[2]
-    assert last.evidence == "MSG+HER 90.0 s, GOAT 60.0 s, CQL+HER 50.0 s"
-    assert [verdict.held for verdict in timing.check(as_in_the_paper[1:])] == [None, None, None]
+    assert last.evidence == "MSG+HER 90.0 s [90.0–90.0], GOAT 60.0 s [60.0–60.0], CQL+HER 50.0 s [50.0–50.0]"
+    assert [verdict.outcome for verdict in timing.check(as_in_the_paper[1:])] == [Outcome.NOT_CHECKED] * 3
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"MSG+HER": (70.0, 90.0, 95.0), "CQL+HER": (49.0, 50.0, 69.0)}, [HELD, HELD, HELD]),
+        ({"MSG+HER": (70.0, 90.0, 95.0), "CQL+HER": (49.0, 50.0, 71.0)}, [HELD, UNDECIDED, UNDECIDED]),
+        ({"MSG+HER": (70.0, 90.0, 95.0), "CQL+HER": (49.0, 50.0, 70.0)}, [HELD, UNDECIDED, UNDECIDED]),  # both end at 70
+        ({"MSG+HER": 51.0, "CQL+HER": (52.0, 60.0)}, [HELD, NOT_HELD, NOT_HELD]),
+        ({"GOAT": (45.0, 51.0)}, [HELD, HELD, UNDECIDED]),
+        ({"GOAT": (51.0, 52.0), "GOAT(tau)": (45.0, 60.0)}, [HELD, HELD, NOT_HELD]),  # two are surely longer
+        ({"GOAT": (51.0, 91.0)}, [HELD, UNDECIDED, NOT_HELD]),
+        ({"BC": (1.0, 30.0), "GCSL": (2.0, 3.0)}, [UNDECIDED, HELD, HELD]),
+        ({"BC": (1.0, 30.0), "GCSL": (89.0, 90.0)}, [NOT_HELD, UNDECIDED, NOT_HELD]),
+    ],
+)
+def test_chunks_that_overlap_decide_nothing(changes: dict[str, tuple[float, ...]], expected: list[Outcome]) -> None:
+    assert outcomes(PAPER | changes) == expected
 
 
 def test_tables_have_multiples_of_bc() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl.benchmark import records
-from goatrl.benchmark.statistics import LEVEL, RESAMPLES, Interval
+from goatrl.benchmark.statistics import LEVEL, RESAMPLES, Interval, drawn_seeds
 from goatrl.files import write_atomically
 
 RANDOM = "random"  # the label of networks that were not trained before
@@ -98,10 +97,13 @@ def _read_file(path: Path) -> Curve:
 
 def resampled(curve: Curve) -> np.ndarray:
     """Mean curves over seeds that are drawn with replacement, always the same ones: (resamples, judgements)."""
-    names = [zlib.crc32(name.encode()) for name in (curve.suite, curve.group, curve.label)]
-    seeds = len(curve.seeds)
-    chosen = np.random.default_rng([0, *names]).integers(seeds, size=(RESAMPLES, seeds))
-    return np.asarray(curve.success[chosen].mean(axis=1))
+    drawn = drawn_seeds(len(curve.seeds), RESAMPLES, 0, curve.suite, curve.group, curve.label)
+    return np.asarray(curve.success[drawn].mean(axis=1))
+
+
+def with_resamples(curve: Curve) -> np.ndarray:
+    """The mean curve, then those of all resamples: (1 + resamples, judgements)."""
+    return np.concatenate([curve.mean[None], resampled(curve)])
 
 
 def bounds(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -157,25 +159,25 @@ def _reference(curve: Curve, random: Mapping[str, Curve]) -> Curve | None:
 
 
 def _standing(curve: Curve, random: Curve | None) -> Standing:
-    drawn = resampled(curve)
-    start = _interval(curve.mean[0], drawn[:, 0])
-    end = _interval(final(curve.mean), final(drawn))
+    drawn = with_resamples(curve)
+    start, end = interval(drawn[:, 0]), interval(final(drawn))
     if random is None:
         return Standing(curve.group, curve.label, curve.seeds, start, end, None, None, ())
     level = float(final(random.mean))
-    steps = _interval(first_reached(curve.steps, curve.mean, level), _drawn_steps(curve, random))
+    steps = interval(steps_to(curve, random))
     each = tuple(first_reached(curve.steps, curve.success, level).tolist())
     return Standing(curve.group, curve.label, curve.seeds, start, end, level, steps, each)
 
 
-def _drawn_steps(curve: Curve, random: Curve) -> np.ndarray:
-    """Steps in every resample, where the level is resampled as well."""
-    return first_reached(curve.steps, resampled(curve), final(resampled(random)))
+def steps_to(curve: Curve, random: Curve) -> np.ndarray:
+    """Steps to where random networks end: of the mean curve, then in every resample, where the level is resampled as well."""
+    return first_reached(curve.steps, with_resamples(curve), final(with_resamples(random)))
 
 
-def _interval(value: np.ndarray, drawn: np.ndarray) -> Interval:
-    low, high = bounds(drawn)
-    return Interval(float(value), float(low), float(high))
+def interval(values: np.ndarray) -> Interval:
+    """Of a value and its resamples: (1 + resamples,)."""
+    low, high = bounds(values[1:])
+    return Interval(float(values[0]), float(low), float(high))
 
 
 def count(steps: float) -> str:
@@ -185,13 +187,3 @@ def count(steps: float) -> str:
 def span(steps: Interval) -> str:
     """Steps with their interval, in words."""
     return f"{count(steps.value)} [{count(steps.low)}–{count(steps.high)}]"
-
-
-def faster(one: Curve, random: Curve) -> float:
-    """The share of resamples in which an initialisation needs fewer steps than random networks to their final success."""
-    return float((_drawn_steps(one, random) < _drawn_steps(random, random)).mean())
-
-
-def higher(one: Curve, other: Curve, measure: Callable[[np.ndarray], np.ndarray]) -> float:
-    """The share of resamples in which one has more of a measure (`final`, `overall`) than the other."""
-    return float((measure(resampled(one)) > measure(resampled(other))).mean())

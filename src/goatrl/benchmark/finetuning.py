@@ -18,7 +18,7 @@ import numpy as np
 from goatrl import checkpoint, finetune, tasks
 from goatrl.benchmark import curves, records
 from goatrl.benchmark.curves import RANDOM, Curve
-from goatrl.benchmark.statements import Verdict
+from goatrl.benchmark.statements import Judged, Outcome, Verdict, above, judged
 from goatrl.benchmark.suites import Column
 from goatrl.online_runs import OnlinePlan, OnlineRun
 from goatrl.problems import Problem, open_problem
@@ -249,9 +249,8 @@ def _go_on(cell: Planned, online: OnlineRun, plan: OnlinePlan, on_progress: OnPr
         on_progress(Progress(cell, "fine-tuning", report.round, plan.rounds, report.losses, dict(latest)))
 
 
-Judged = tuple[bool, str]  # whether a statement holds, and the numbers behind that
 Here = Mapping[str, Mapping[str, Curve]]  # suite → label → curve, in one group
-UNKNOWN = (None, "not all of its curves are recorded")
+UNKNOWN = (Outcome.NOT_CHECKED, "not all of its curves are recorded")
 
 
 def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
@@ -261,8 +260,8 @@ def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
     for claim in suite.statements:
         for group in suite.groups:
             here = {name: {curve.label: curve for curve in mine if curve.group == group} for name, mine in found.items()}
-            held, evidence = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
-            verdicts.append(Verdict(f"{tasks.get(group).label}: {claim}", held, evidence))
+            found_out = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
+            verdicts.append(Verdict(f"{tasks.get(group).label}: {claim}", *found_out))
     return verdicts
 
 
@@ -277,23 +276,20 @@ def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> Judge
     goat = here[suite.name].get("GOAT")
     if goat is None or random is None or not goat.comparable(random):
         return None
-    ours, theirs = (each.steps for each in curves.standings([goat, random], {random.group: random}))
-    assert ours is not None
-    assert theirs is not None
+    ours, theirs = (curves.steps_to(each, random) for each in (goat, random))
     level = f"random ends at {100 * curves.final(random.mean):.1f} %, GOAT at {100 * curves.final(goat.mean):.1f} %"
-    when = f"environment steps to get there: GOAT {curves.span(ours)}, random {curves.span(theirs)}"
-    return ours.value < theirs.value, f"{level}; {when}; fewer in {100 * curves.faster(goat, random):.0f} % of bootstrap resamples"
+    when = ", ".join(f"{name} {curves.span(curves.interval(steps))}" for name, steps in (("GOAT", ours), (RANDOM, theirs)))
+    return judged(ours < theirs, f"{level}; environment steps to get there: {when}")
 
 
 def _most_are_faster(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
     mine = _of_all(suite, here)
     if mine is None or random is None or not mine["GOAT"].comparable(random):
         return None
-    level = curves.final(random.mean)
-    steps = {label: float(curves.first_reached(each.steps, each.mean, level)) for label, each in {**mine, RANDOM: random}.items()}
-    faster = sum(steps[label] < steps[RANDOM] for label in mine)
-    numbers = ", ".join(f"{label} {curves.count(value)}" for label, value in steps.items())
-    return faster > len(mine) / 2, f"environment steps: {numbers}"
+    steps = {label: curves.steps_to(each, random) for label, each in {**mine, RANDOM: random}.items()}
+    faster = np.sum([steps[label] < steps[RANDOM] for label in mine], axis=0)
+    numbers = ", ".join(f"{label} {curves.span(curves.interval(values))}" for label, values in steps.items())
+    return judged(faster > len(mine) / 2, f"environment steps: {numbers}")
 
 
 def _ends_highest(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
@@ -305,22 +301,29 @@ def _highest_overall(suite: Suite, here: Here, random: Curve | None) -> Judged |
 
 
 def _goat_leads(mine: Mapping[str, Curve] | None, measure: Callable[[np.ndarray], np.ndarray]) -> Judged | None:
-    if mine is None:
+    if mine is None or len(mine) == 1:  # nobody to lead
         return None
-    rates = {label: 100 * float(measure(curve.mean)) for label, curve in mine.items()}
-    others = [label for label in mine if label != "GOAT"]
-    numbers = ", ".join(f"{label} {rate:.1f} %" for label, rate in rates.items())
-    sure = ", ".join(f"{label} in {100 * curves.higher(mine['GOAT'], mine[label], measure):.0f} %" for label in others)
-    return all(rates["GOAT"] > rates[label] for label in others), f"{numbers}; above {sure} of bootstrap resamples"
+    rates = {label: measure(curves.with_resamples(curve)) for label, curve in mine.items()}
+    higher = {label: above(rates["GOAT"], values) for label, values in rates.items() if label != "GOAT"}
+    numbers = ", ".join(f"{label} {_percent(values)}" for label, values in rates.items())
+    each = ", ".join(f"{label} in {100 * true[1:].mean():.0f} %" for label, true in higher.items())
+    return judged(np.all(list(higher.values()), axis=0), f"{numbers}; above {each}")
 
 
 def _better_by_ddpg(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
     mine, by_ddpg = _of_all(suite, here), here["finetune-ddpg"]
     if mine is None or not all(label in by_ddpg and by_ddpg[label].comparable(curve) for label, curve in mine.items()):
         return None
-    rates = {label: [100 * float(curves.overall(each.mean)) for each in (by_ddpg[label], curve)] for label, curve in mine.items()}
-    numbers = ", ".join(f"{label} {ddpg:.1f} and {own:.1f} %" for label, (ddpg, own) in rates.items())
-    return all(ddpg > own for ddpg, own in rates.values()), f"by DDPG+HER and by its own: {numbers}"
+    pairs = {label: (by_ddpg[label], curve) for label, curve in mine.items()}
+    rates = {label: [curves.overall(curves.with_resamples(each)) for each in pair] for label, pair in pairs.items()}
+    numbers = ", ".join(f"{label} {_percent(ddpg)} and {_percent(own)}" for label, (ddpg, own) in rates.items())
+    return judged(np.all([above(*pair) for pair in rates.values()], axis=0), f"by DDPG+HER and by its own: {numbers}")
+
+
+def _percent(rates: np.ndarray) -> str:
+    """A rate with its interval, from the mean curve and its resamples."""
+    sure = curves.interval(rates)
+    return f"{100 * sure.value:.1f} % [{100 * sure.low:.1f}–{100 * sure.high:.1f}]"
 
 
 _JUDGES: Mapping[str, Callable[[Suite, Here, Curve | None], Judged | None]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from goatrl.benchmark import statistics
 from goatrl.benchmark.records import Cell
+from goatrl.benchmark.statistics import LEVEL, RESAMPLES, Interval
 
 if TYPE_CHECKING:  # a suite carries its conclusions
     from goatrl.benchmark.suites import Suite
@@ -21,12 +23,53 @@ HARD = ("slide-left-right", "slide-near-far", "hand-near-far")
 PESSIMISTS = ("CQL+HER", "MSG+HER")
 
 
+class Outcome(enum.StrEnum):
+    """What became of a claim."""
+
+    HELD = "held"
+    UNDECIDED = "undecided"
+    NOT_HELD = "not held"
+    NOT_CHECKED = "not checked"  # not all records that it needs are there
+
+
+Judged = tuple[Outcome, str]  # what became of a claim, and the numbers behind that
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    claim: str
+    outcome: Outcome
+    evidence: str
+
+
+def decided(share: float) -> Outcome:
+    """The rule for all claims: held if true in at least 97.5 % of resamples, not held if in at most 2.5 %."""
+    if share >= (1 + LEVEL) / 2:
+        return Outcome.HELD
+    return Outcome.NOT_HELD if share <= (1 - LEVEL) / 2 else Outcome.UNDECIDED
+
+
+def judged(true: np.ndarray, numbers: str) -> Judged:
+    """By a claim that was tried on the records, which come first, and on every resample: (1 + resamples,)."""
+    share = float(true[1:].mean())
+    return decided(share), f"{numbers}; holds {in_resamples(share)}"
+
+
+def in_resamples(share: float) -> str:
+    return f"in {100 * share:.0f} % of resamples"
+
+
+def above(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whether one is higher, by more than an error of rounding: the same is not higher."""
+    return np.asarray(one - other > 1e-9)
+
+
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
     """A sentence of the paper, and the test that it holds for the cells that it needs: these algorithms on these groups."""
 
     claim: str
-    judge: Callable[[Cells], tuple[bool, str]]  # → whether it holds, and the numbers behind that
+    judge: Callable[[Cells], Judged]
     labels: tuple[str, ...] = ()  # none named: every column of the suite
     groups: tuple[str, ...] = ()  # none named: every group of the suite
     part: bool = False  # whether the groups that are recorded are enough
@@ -36,50 +79,58 @@ class Conclusion:
         return [(group, label) for group in self.groups or suite.groups for label in labels]
 
 
-@dataclasses.dataclass(frozen=True)
-class Verdict:
-    claim: str
-    held: bool | None  # None: not all cells that it needs are recorded
-    evidence: str
+# Rates and averages are arrays: of the records, then of every resample. Algorithms are resampled each for itself.
+Rates = Mapping[str, np.ndarray]
 
 
-def _success(cells: Cells, group: str, label: str, task: str) -> float:
-    return float(cells[group, label].per_seed("success", task).mean())
+def _success(cells: Cells, group: str, label: str, task: str, where: np.ndarray | None = None) -> np.ndarray:
+    means = cells[group, label].per_seed("success", task, where)
+    drawn = means[statistics.drawn_seeds(len(means), RESAMPLES, 0, label, group)]
+    return np.append(means.mean(), drawn.mean(axis=-1))
 
 
-def _half(cells: Cells, group: str, label: str, task: str, upper: bool) -> float:
+def _half(cells: Cells, group: str, label: str, task: str, upper: bool) -> np.ndarray:
     height = np.stack(cells[group, label].column("goal").tolist())[:, 1]
-    return float(cells[group, label].per_seed("success", task, where=(height > 1e-6) if upper else (height < -1e-6)).mean())
+    return _success(cells, group, label, task, where=(height > 1e-6) if upper else (height < -1e-6))
 
 
-def _bc_generalizes_from_clean_data(cells: Cells) -> tuple[bool, str]:
-    rate = {name: _success(cells, EXPERT, name, "R20") for name in ("Goal BC", "GCSL", "HER", "CQL+HER")}
-    held = all(rate["Goal BC"] > value for name, value in rate.items() if name != "Goal BC")
-    return held, ", ".join(f"{n} {v:.2f}" for n, v in rate.items())
+def _highest(rates: Rates, label: str) -> np.ndarray:
+    return np.all([above(rates[label], other) for name, other in rates.items() if name != label], axis=0)
 
 
-def _bc_overfits_noise(cells: Cells) -> tuple[bool, str]:
+def _listed(rates: Rates, decimals: int = 1) -> str:
+    return ", ".join(f"{label} {values[0]:.{decimals}f}" for label, values in rates.items())
+
+
+def _bc_generalizes_from_clean_data(cells: Cells) -> Judged:
+    rates = {name: _success(cells, EXPERT, name, "R20") for name in ("Goal BC", "GCSL", "HER", "CQL+HER")}
+    return judged(_highest(rates, "Goal BC"), _listed(rates, 2))
+
+
+def _bc_overfits_noise(cells: Cells) -> Judged:
     clean, noisy = (_success(cells, group, "Goal BC", "R20") for group in (EXPERT, NON_EXPERT))
-    return noisy < clean / 2, f"{clean:.2f} from clean data, {noisy:.2f} from noisy data"
+    return judged(above(clean / 2, noisy), f"{clean[0]:.2f} from clean data, {noisy[0]:.2f} from noisy data")
 
 
-def _ddpg_fails_on_small_data(cells: Cells) -> tuple[bool, str]:
+def _ddpg_fails_on_small_data(cells: Cells) -> Judged:
     labels = ("GOAT", "WGCSL", "GCSL", "Goal BC", "HER", "CQL+HER")
-    mean = {n: float(np.mean([_success(cells, g, n, t) for g in (EXPERT, NON_EXPERT) for t in ("R10", "R20")])) for n in labels}
-    held = all(mean["HER"] < value for name, value in mean.items() if name != "HER")
-    return held, ", ".join(f"{n} {v:.2f}" for n, v in mean.items())
+    places = [(group, task) for group in (EXPERT, NON_EXPERT) for task in ("R10", "R20")]
+    rates = {name: np.mean([_success(cells, group, name, task) for group, task in places], axis=0) for name in labels}
+    return judged(_highest({name: -values for name, values in rates.items()}, "HER"), _listed(rates, 2))
 
 
-def _cql_stays_in_the_data(cells: Cells) -> tuple[bool, str]:
+def _cql_stays_in_the_data(cells: Cells) -> Judged:
     upper, lower = (_half(cells, EXPERT, "CQL+HER", "R10", upper=up) for up in (True, False))
-    far = [_success(cells, group, "CQL+HER", "R20") for group in DATASETS]
-    held = lower < upper / 2 and far[2] > max(far[:2])
-    return held, f"upper half {upper:.2f}, lower {lower:.2f}; R20 {far[0]:.2f} / {far[1]:.2f} / {far[2]:.2f} on the three datasets"
+    far = {group: _success(cells, group, "CQL+HER", "R20") for group in DATASETS}
+    rates = " / ".join(f"{values[0]:.2f}" for values in far.values())
+    numbers = f"upper half {upper[0]:.2f}, lower {lower[0]:.2f}; R20 {rates} on the three datasets"
+    return judged(above(upper / 2, lower) & _highest(far, NON_EXPERT_50), numbers)
 
 
-def _wgcsl_beats_gcsl(cells: Cells) -> tuple[bool, str]:
+def _wgcsl_beats_gcsl(cells: Cells) -> Judged:
     pairs = [(_success(cells, group, "WGCSL", "R20"), _success(cells, group, "GCSL", "R20")) for group in DATASETS]
-    return all(w > g for w, g in pairs), ", ".join(f"{w:.2f} against {g:.2f}" for w, g in pairs)
+    numbers = ", ".join(f"{wgcsl[0]:.2f} against {gcsl[0]:.2f}" for wgcsl, gcsl in pairs)
+    return judged(np.all([above(*pair) for pair in pairs], axis=0), numbers)
 
 
 DIDACTIC = (
@@ -103,61 +154,78 @@ DIDACTIC = (
 )
 
 
-def _averages(cells: Cells, labels: Iterable[str], split: str | None = None) -> dict[str, float]:
+def _averages(cells: Cells, labels: Iterable[str], split: str | None = None) -> dict[str, np.ndarray]:
     """Success in percent, averaged over the tasks of all cells that a conclusion needs."""
-    return {label: 100 * float(statistics.average(statistics.scores(cells.values(), label, split=split))) for label in labels}
+    found = {}
+    for label in labels:
+        scores = statistics.scores(cells.values(), label, split=split)
+        drawn = statistics.resampled(scores, RESAMPLES, 0, label)
+        found[label] = 100 * np.append(statistics.average(scores), statistics.average(drawn))
+    return found
 
 
 def _labels(cells: Cells) -> list[str]:
     return list(dict.fromkeys(label for _, label in cells))
 
 
-def _listed(averages: Mapping[str, float]) -> str:
-    return ", ".join(f"{label} {value:.1f}" for label, value in averages.items())
-
-
-def _drops(cells: Cells) -> dict[str, tuple[float, float]]:
-    """Algorithm → its averages over IID and over OOD tasks."""
+def _keeps_less_than(portion: float, cells: Cells) -> Judged:
+    """Every algorithm has less than a portion of its IID average on OOD tasks."""
     iid, ood = (_averages(cells, _labels(cells), split) for split in ("iid", "ood"))
-    return {label: (iid[label], ood[label]) for label in iid}
+    numbers = ", ".join(f"{label} {iid[label][0]:.1f} to {ood[label][0]:.1f}" for label in iid)
+    return judged(np.all([above(portion * iid[label], ood[label]) for label in iid], axis=0), numbers)
 
 
-def _listed_drops(drops: Mapping[str, tuple[float, float]]) -> str:
-    return ", ".join(f"{label} {iid:.1f} to {ood:.1f}" for label, (iid, ood) in drops.items())
+def _ood_is_harder(cells: Cells) -> Judged:
+    return _keeps_less_than(1.0, cells)
 
 
-def _ood_is_harder(cells: Cells) -> tuple[bool, str]:
-    drops = _drops(cells)
-    return all(ood < iid for iid, ood in drops.values()), _listed_drops(drops)
+def _drop_by_more_than_half(cells: Cells) -> Judged:
+    return _keeps_less_than(0.5, cells)
 
 
-def _drop_by_more_than_half(cells: Cells) -> tuple[bool, str]:
-    drops = _drops(cells)
-    return all(ood < iid / 2 for iid, ood in drops.values()), _listed_drops(drops)
-
-
-def _expectiles_generalize_best(cells: Cells) -> tuple[bool, str]:
+def _expectiles_generalize_best(cells: Cells) -> Judged:
     ood = _averages(cells, _labels(cells), "ood")
-    return all(ood["GOAT(tau)"] > value for label, value in ood.items() if label != "GOAT(tau)"), _listed(ood)
+    return judged(_highest(ood, "GOAT(tau)"), _listed(ood))
 
 
-def _goat_improves_on_wgcsl(cells: Cells) -> tuple[bool, str]:
-    goat, wgcsl = (statistics.scores(cells.values(), label, split="ood") for label in ("GOAT", "WGCSL"))
-    ood = _averages(cells, ("GOAT", "WGCSL"), "ood")
-    chance = statistics.improvement_interval(goat, wgcsl)
-    evidence = f"probability of improvement {chance.value:.2f}, 95 % interval {chance.low:.2f} to {chance.high:.2f}"
-    return ood["GOAT"] > ood["WGCSL"], f"{_listed(ood)}; {evidence}"
+def _improves(cells: Cells, label: str, before: str) -> Judged:
+    """A seed of one is more likely to beat a seed of the other than not, on OOD tasks."""
+    one, other = (statistics.scores(cells.values(), name, split="ood") for name in (label, before))
+    drawn = statistics.resampled_improvement(one, other)
+    chance = statistics.percentiles(statistics.probability_of_improvement(one, other), drawn)
+    value, low, high = (_beside_half(each) for each in (chance.value, chance.low, chance.high))
+    averages = _listed(_averages(cells, (before, label), "ood"))
+    sure = f"95 % interval {low} to {high}, above 1/2 {in_resamples(float((drawn > 0.5).mean()))}"
+    return _side_of_half(chance), f"{averages}; probability of improvement {value}, {sure}; OOD tasks: {len(one.by_task())}"
 
 
-def _imitation_beats_pessimism(cells: Cells) -> tuple[bool, str]:
+def _side_of_half(chance: Interval) -> Outcome:
+    """The rule by the interval that is printed, so that both always agree: an end that is one half exactly includes it."""
+    if chance.low > 0.5:
+        return Outcome.HELD
+    return Outcome.NOT_HELD if chance.high < 0.5 else Outcome.UNDECIDED
+
+
+def _beside_half(value: float) -> str:
+    """Two decimals, or as many as tell on which side of one half it lies."""
+    texts = (f"{value:.{places}f}" for places in range(2, 18))
+    return next(text for text in texts if float(text) != 0.5 or value == 0.5)
+
+
+def _goat_improves_on_wgcsl(cells: Cells) -> Judged:
+    return _improves(cells, "GOAT", "WGCSL")
+
+
+def _imitation_beats_pessimism(cells: Cells) -> Judged:
     ood = _averages(cells, _labels(cells), "ood")
-    imitation = [value for label, value in ood.items() if label not in PESSIMISTS]
-    return min(imitation) > max(ood[label] for label in PESSIMISTS), _listed(ood)
+    imitation = [values for label, values in ood.items() if label not in PESSIMISTS]
+    lowest, highest = np.min(imitation, axis=0), np.max([ood[label] for label in PESSIMISTS], axis=0)
+    return judged(above(lowest, highest), _listed(ood))
 
 
-def _pessimism_fails_on_hard_tasks(cells: Cells) -> tuple[bool, str]:
+def _pessimism_fails_on_hard_tasks(cells: Cells) -> Judged:
     mean = _averages(cells, _labels(cells))
-    return all(mean[label] < mean["GOAT"] / 2 for label in PESSIMISTS), _listed(mean)
+    return judged(np.all([above(mean["GOAT"] / 2, mean[label]) for label in PESSIMISTS], axis=0), _listed(mean))
 
 
 BENCHMARK = (
@@ -188,16 +256,9 @@ def check(suite: Suite, cells: Sequence[Cell]) -> list[Verdict]:
 
 
 def rises(label: str, before: str) -> Conclusion:
-    """One more component, a higher OOD average."""
-
-    def judge(cells: Cells) -> tuple[bool, str]:
-        ood = _averages(cells, (before, label), "ood")
-        one, other = (statistics.scores(cells.values(), name, split="ood") for name in (label, before))
-        better = statistics.improvement_interval(one, other)
-        numbers = f"probability of improvement {better.value:.2f} [{better.low:.2f}, {better.high:.2f}]"
-        return ood[label] > ood[before], f"{_listed(ood)}; {numbers}; OOD tasks: {len(one.by_task())}"
-
-    return Conclusion(f"{label} raises the OOD average of {before}", judge, (before, label), part=True)
+    """One more component, better on OOD tasks."""
+    claim = f"{label} improves on {before} on OOD tasks"
+    return Conclusion(claim, lambda cells: _improves(cells, label, before), (before, label), part=True)
 
 
 def _verdict(conclusion: Conclusion, needs: Sequence[tuple[str, str]], recorded: Cells) -> Verdict:
@@ -205,6 +266,5 @@ def _verdict(conclusion: Conclusion, needs: Sequence[tuple[str, str]], recorded:
         incomplete = {group for group, label in needs if (group, label) not in recorded}
         needs = [(group, label) for group, label in needs if group not in incomplete]
     if not needs or not all(key in recorded for key in needs):
-        return Verdict(conclusion.claim, None, "not all of its cells are recorded")
-    held, evidence = conclusion.judge({key: recorded[key] for key in needs})
-    return Verdict(conclusion.claim, held, evidence)
+        return Verdict(conclusion.claim, Outcome.NOT_CHECKED, "not all of its cells are recorded")
+    return Verdict(conclusion.claim, *conclusion.judge({key: recorded[key] for key in needs}))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -73,9 +72,7 @@ def scores(cells: Iterable[Cell], label: str, metric: str = "success", split: st
 
 
 def _block(cell: Cell, metric: str) -> Block:
-    of_task, of_seed, values = cell.column("task"), cell.column("seed"), cell.column(metric)
-    if values.dtype != bool:
-        values = values.astype(float)
+    of_task, of_seed, values = cell.column("task"), cell.column("seed"), cell.column(metric).astype(float)
     episodes = {
         task.name: np.stack([values[(of_task == task.name) & (of_seed == seed)] for seed in cell.seeds])
         for task in tasks.get(cell.config.group).tasks
@@ -96,10 +93,27 @@ def interquartile_mean(scores: Scores) -> Value:
     return ordered[..., quarter : ordered.shape[-1] - quarter].mean(axis=-1)
 
 
+def episode_noise(scores: Scores) -> float:
+    """The standard error of the average that is due to the finite number of evaluation episodes alone, with these seeds.
+
+    It is that of episodes whose starts and goals are drawn at random. Those of PointReach are fixed: there it is no error, only
+    how much goals differ.
+    """
+    errors = [_error_of_task(values) for block in scores.blocks for values in block.episodes.values()]
+    return float(np.linalg.norm(errors) / len(errors))
+
+
+def _error_of_task(values: np.ndarray) -> float:
+    seeds, episodes = values.shape
+    variances = values.var(axis=-1, ddof=1) if episodes > 1 else np.zeros(seeds)  # one episode says nothing about its noise
+    return float(np.sqrt((variances / episodes).sum()) / seeds)
+
+
 def probability_of_improvement(one: Scores, other: Scores) -> Value:
     """How likely a seed of `one` beats a seed of `other`, averaged over the tasks that both have; a tie counts half."""
     first, second = one.by_task(), other.by_task()
-    return np.stack([_chance_above(first[task], second[task]) for task in first if task in second]).mean(axis=0)
+    found = np.stack([_chance_above(first[task], second[task]) for task in first if task in second]).mean(axis=0)
+    return found.round(12)  # what is one half is exactly that, and not above it by an error of rounding
 
 
 def _chance_above(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -109,59 +123,45 @@ def _chance_above(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 def interval(scores: Scores, statistic: Statistic, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL) -> Interval:
     """The statistic, and between which values it lies in `level` of all resamples."""
-    return _percentiles(statistic(scores), statistic(resampled(scores, resamples, seed)), level)
+    return percentiles(statistic(scores), statistic(resampled(scores, resamples, seed)), level)
 
 
 def improvement_interval(one: Scores, other: Scores, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL) -> Interval:
-    """The probability of improvement, where both sides are resampled, each for itself."""
-    drawn = probability_of_improvement(resampled(one, resamples, seed, 1), resampled(other, resamples, seed, 2))
-    return _percentiles(probability_of_improvement(one, other), drawn, level)
+    """The probability of improvement and its interval."""
+    return percentiles(probability_of_improvement(one, other), resampled_improvement(one, other, resamples, seed), level)
 
 
-def _percentiles(value: Value, drawn: np.ndarray, level: float) -> Interval:
+def resampled_improvement(one: Scores, other: Scores, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
+    """The probability of improvement in every resample, where both sides are resampled, each for itself."""
+    found = probability_of_improvement(resampled(one, resamples, seed, 1), resampled(other, resamples, seed, 2))
+    return np.asarray(found)
+
+
+def percentiles(value: Value, drawn: np.ndarray, level: float = LEVEL) -> Interval:
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(value), float(low), float(high))
 
 
-def resampled(scores: Scores, resamples: int, *seed: int) -> Scores:
-    """A stratified bootstrap: in every group seeds are drawn with replacement, and of every drawn seed and task its episodes.
+def resampled(scores: Scores, resamples: int, *key: int | str) -> Scores:
+    """The stratified bootstrap of rliable (Agarwal et al., 2021): seeds are drawn with replacement, and a drawn seed counts with
+    its recorded mean on each task. Noise of evaluation is in these means already; to draw episodes as well would count it twice.
 
-    Of the drawn episodes only the mean is kept, as if it were one episode. What is drawn for a task depends on no other task.
+    The stratum is the group: one trained agent, a seed, is evaluated on all tasks of its group, which therefore share the draw. In
+    rliable a run is trained on one task, and the stratum is the task. What is drawn for a group depends on no other group.
     """
-    return Scores(scores.label, tuple(_resampled_block(block, resamples, seed) for block in scores.blocks))
+    return Scores(scores.label, tuple(_resampled_block(block, resamples, key) for block in scores.blocks))
 
 
-def _resampled_block(block: Block, resamples: int, seed: tuple[int, ...]) -> Block:
-    episodes = {
-        task: _resampled_means(values.tobytes(), values.dtype.str, values.shape, block.group, task, resamples, seed)[..., None]
-        for task, values in block.episodes.items()
-    }
+def _resampled_block(block: Block, resamples: int, key: Sequence[int | str]) -> Block:
+    drawn = drawn_seeds(len(block.seeds), resamples, *key, block.group)
+    episodes = {task: values.mean(axis=-1)[drawn][..., None] for task, values in block.episodes.items()}  # as if it had one
     return dataclasses.replace(block, episodes=episodes)
 
 
-@functools.lru_cache(maxsize=4096)  # of 80 kB for five seeds: many averages and many suites are over the same episodes
-def _resampled_means(
-    content: bytes, kind: str, shape: tuple[int, int], group: str, task: str, resamples: int, seed: tuple[int, ...]
-) -> np.ndarray:
-    chosen = _generator(seed, group).integers(shape[0], size=(resamples, shape[0]))
-    generator, means = _generator(seed, group, task), np.empty(chosen.shape)
-    for place, mine in enumerate(np.frombuffer(content, kind).reshape(shape)):
-        where = chosen == place
-        means[where] = _means_of_draws(mine, int(where.sum()), generator)
-    means.flags.writeable = False
-    return means
-
-
-def _means_of_draws(episodes: np.ndarray, draws: int, generator: np.random.Generator) -> np.ndarray:
-    """Draw as many episodes with replacement as there are, `draws` times, and average each time."""
-    count = len(episodes)
-    if episodes.dtype == bool:  # how many of them are successes is binomial, and far cheaper to draw
-        return generator.binomial(count, episodes.mean(), draws) / count
-    return np.asarray(generator.choice(episodes, (draws, count)).mean(axis=-1))
-
-
-def _generator(seed: Sequence[int], *names: str) -> np.random.Generator:
-    return np.random.default_rng([*seed, *(zlib.crc32(name.encode()) for name in names)])
+def drawn_seeds(seeds: int, resamples: int, *key: int | str) -> np.ndarray:
+    """The places of seeds that are drawn with replacement, always the same ones for a key: (resamples, seeds)."""
+    numbers = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in key]
+    return np.random.default_rng(numbers).integers(seeds, size=(resamples, seeds))
 
 
 def rank_correlation(ours: Sequence[float], theirs: Sequence[float]) -> float:
@@ -187,6 +187,7 @@ class Average:
     mean: float
     std: float  # over seeds, of the seed's own average; nan where not all groups have the same seeds
     interval: Interval
+    episode_noise: float  # the standard error that is due to evaluation episodes alone
     iqm: float
     paper: float | None  # the average of its numbers for the same tasks
     of: int  # how many tasks there are in the suite
@@ -241,7 +242,7 @@ def _of_column(suite: Suite, scores: Scores, shared: set[str], metric: str) -> I
 
 def _summarise(suite: Suite, scores: Scores, drawn: Scores, metric: str, split: str, of: int, group: str = "") -> Average:
     scale = suite.scale(metric)
-    sure = _percentiles(scale * average(scores), scale * average(drawn), LEVEL)
+    sure = percentiles(scale * average(scores), scale * average(drawn))
     return Average(
         label=scores.label,
         split=split,
@@ -249,6 +250,7 @@ def _summarise(suite: Suite, scores: Scores, drawn: Scores, metric: str, split: 
         mean=sure.value,
         std=scale * _deviation_over_seeds(scores),
         interval=sure,
+        episode_noise=scale * episode_noise(scores),
         iqm=scale * float(interquartile_mean(scores)),
         paper=_average_in_the_paper(suite, scores, metric, group or split, of),
         of=of,

@@ -11,6 +11,7 @@ from tyro.conf import Positional, arg
 
 from goatrl import finetune, tasks
 from goatrl.benchmark import estimate, finetuning, records, runner, statements, statistics, suites, timing
+from goatrl.benchmark.statements import Outcome, Verdict
 from goatrl.cli import bench_finetuning, bench_timing
 from goatrl.cli.board import Board, live
 from goatrl.cli.console import console, dataset_files, duration, plural
@@ -155,7 +156,8 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
         write_text(written / f"{metric}.tex", tables.latex(table, averages[metric]))
     write_text(written / "table.csv", tables.comma_separated(by_metric))
     write_text(written / "averages.md", tables.averages_markdown(averages, suite.decimals))
-    console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)\n")
+    console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)")
+    console.print("intervals are over seeds; episodes: standard error that is due to their number alone\n")
     over_splits = [average for average in averages["success"] if not average.group]
     console.print(tables.averages_terminal(over_splits, suite.decimals))
     other = sorted({cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates})
@@ -181,12 +183,13 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     console.print(f"wrote success and return (.md, .tex), averages.md and table.csv to {written}")
 
 
-def print_verdicts(verdicts: Sequence[statements.Verdict]) -> None:
-    """Each conclusion of the paper as held or not; those whose cells are not all recorded only by their number."""
+def print_verdicts(verdicts: Sequence[Verdict]) -> None:
+    """Each conclusion of the paper with what became of it; those whose cells are not all recorded only by their number."""
+    colors = {Outcome.HELD: "green", Outcome.UNDECIDED: "yellow", Outcome.NOT_HELD: "red"}
     for verdict in verdicts:
-        if verdict.held is not None:
-            mark = "[green]held[/green]" if verdict.held else "[red]not held[/red]"
+        if verdict.outcome in colors:
+            mark = f"[{colors[verdict.outcome]}]{verdict.outcome}[/{colors[verdict.outcome]}]"
             console.print(f"{mark}: {escape(f'{verdict.claim} ({verdict.evidence})')}", highlight=False)
-    unchecked = sum(verdict.held is None for verdict in verdicts)
+    unchecked = sum(verdict.outcome == Outcome.NOT_CHECKED for verdict in verdicts)
     if unchecked:
         console.print(f"{unchecked} of the paper's {len(verdicts)} conclusions not checked: they need cells that were not run")

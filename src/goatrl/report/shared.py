@@ -10,8 +10,7 @@ from goatrl.benchmark.statements import Verdict
 
 def statements(verdicts: Sequence[Verdict]) -> str:
     """A list in Markdown."""
-    marks = {True: "held", False: "not held", None: "not checked"}
-    return "## Statements\n\n" + "".join(f"- **{marks[v.held]}**: {v.claim} ({v.evidence})\n" for v in verdicts)
+    return "## Statements\n\n" + "".join(f"- **{v.outcome}**: {v.claim} ({v.evidence})\n" for v in verdicts)
 
 
 def merged_versions(found: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:

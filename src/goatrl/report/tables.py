@@ -178,26 +178,26 @@ def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
     """Row by row the algorithms' averages with their intervals; narrow enough for 80 columns."""
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     drawn.add_column("", no_wrap=True)
-    for column in ("mean", "95 % interval", "IQM", "paper"):
+    for column in ("mean", "95 % interval", "episodes", "IQM", "paper"):
         drawn.add_column(column, justify="right", no_wrap=True)
     for over, row in _rows_of_averages(averages).items():
         drawn.add_row(f"[bold]{over}[/bold]")
         for place, (label, each) in enumerate(row.items(), start=1):
-            mean, low, high, middle, beside = (
+            mean, low, high, noise, middle, beside = (
                 "" if number is None else f"{number:.{decimals}f}"
-                for number in (each.mean, each.interval.low, each.interval.high, each.iqm, each.paper)
+                for number in (each.mean, each.interval.low, each.interval.high, each.episode_noise, each.iqm, each.paper)
             )
-            drawn.add_row(
-                f"  {escape(label)}", mean, f"{low} to {high}", middle, f"[dim]{beside}[/dim]", end_section=place == len(row)
-            )
+            numbers = (mean, f"{low} to {high}", f"±{noise}", middle, f"[dim]{beside}[/dim]")
+            drawn.add_row(f"  {escape(label)}", *numbers, end_section=place == len(row))
     return drawn
 
 
 def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int = 2) -> str:
-    """A table for each metric: groups, then splits; ours with its interval, and the paper's in brackets."""
+    """A table for each metric: groups, then splits; ours with its interval, the paper's in brackets, and the noise of episodes."""
     parts = [
-        "Averages over tasks, [95 % bootstrap interval over seeds and episodes; of a single seed over episodes], (the paper's "
-        "over the same tasks).\n"
+        "Averages over tasks, [95 % bootstrap interval over seeds; a single one has no spread], (the paper's over the same tasks), "
+        "and the standard error that is due to the number of evaluation episodes alone, as if their goals were drawn again (those "
+        "of PointReach are fixed).\n"
     ]
     for metric, averages in by_metric.items():
         columns = list(dict.fromkeys(average.label for average in averages))
@@ -212,7 +212,7 @@ def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int 
 def _average(average: Average, decimals: int) -> str:
     sure = f"[{average.interval.low:.{decimals}f}, {average.interval.high:.{decimals}f}]"
     beside = "" if average.paper is None else f" ({average.paper:.{decimals}f})"
-    return f"{average.mean:.{decimals}f} {sure}{beside}"
+    return f"{average.mean:.{decimals}f} {sure}{beside}, episodes ±{average.episode_noise:.{decimals}f}"
 
 
 @dataclasses.dataclass(frozen=True)

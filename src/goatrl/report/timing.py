@@ -34,8 +34,8 @@ def _ratio(found: Sequence[Timing], each: Timing) -> float | None:
 
 
 def _texts(found: Sequence[Timing], each: Timing) -> list[str]:
-    ratio, spread = _ratio(found, each), each.every_seconds
-    return [f"{each.seconds:.1f}", f"{min(spread):.1f}–{max(spread):.1f}", "–" if ratio is None else f"{ratio:.2f}"]
+    ratio, (low, high) = _ratio(found, each), each.span
+    return [f"{each.seconds:.1f}", f"{low:.1f}–{high:.1f}", "–" if ratio is None else f"{ratio:.2f}"]
 
 
 HEADINGS = ("seconds", "by chunk", f"× {BASE}")
@@ -66,8 +66,7 @@ def comma_separated(found: Sequence[Timing]) -> str:
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["label", "algorithm", "device", "seeds", "updates", "seconds", "low", "high"])
     for each in found:
-        config, spread = each.config, each.every_seconds
-        numbers = [f"{value:.3f}" for value in (each.seconds, min(spread), max(spread))]
+        config, numbers = each.config, [f"{value:.3f}" for value in (each.seconds, *each.span)]
         writer.writerow([each.label, config.algorithm, each.versions["device"], config.seeds, config.updates, *numbers])
     return buffer.getvalue()
 
@@ -98,8 +97,8 @@ def describe(folder: Path) -> dict[str, Any] | None:
 
 
 def _row(found: Sequence[Timing], each: Timing) -> dict[str, Any]:
-    ratio, spread = _ratio(found, each), each.every_seconds
-    numbers = {"value": each.seconds, "low": min(spread), "high": max(spread), "ratio": ratio}
+    low, high = each.span
+    numbers = {"value": each.seconds, "low": low, "high": high, "ratio": _ratio(found, each)}
     return {"label": each.label, **{name: None if value is None else round(value, 2) for name, value in numbers.items()}}
 
 

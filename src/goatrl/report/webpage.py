@@ -8,7 +8,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -141,7 +140,7 @@ def describe(experiment: Experiment) -> Json:
         "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
         "best": {split: _best(over_all["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
         "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
-        "verdicts": [_verdict(verdict) for verdict in statements.check(suite, cells)],
+        "verdicts": [dataclasses.asdict(verdict) for verdict in statements.check(suite, cells)],
         "averages": {metric: _averages(found, suite.decimals) for metric, found in over_all.items()},
         "groupAverages": {metric: _group_averages(experiment, found) for metric, found in averages.items()},
         "table": table,
@@ -164,10 +163,6 @@ def _metric(experiment: Experiment, metric: str) -> Json:
 def _number(value: float | None, decimals: int) -> float | None:
     """As it is shown; JSON knows no nan."""
     return None if value is None or not math.isfinite(value) else round(value, decimals)
-
-
-def _verdict(verdict: statements.Verdict) -> Json:
-    return {"claim": verdict.claim, "held": None if verdict.held is None else bool(verdict.held), "evidence": verdict.evidence}
 
 
 # Averages
@@ -198,7 +193,8 @@ def _averages(averages: Sequence[Average], decimals: int) -> dict[str, list[Json
     """Split → one row per algorithm."""
     rows: dict[str, list[Json]] = {}
     for each in averages:
-        numbers = {"value": each.mean, "low": each.interval.low, "high": each.interval.high, "iqm": each.iqm, "paper": each.paper}
+        sure = {"low": each.interval.low, "high": each.interval.high, "noise": each.episode_noise}
+        numbers = {"value": each.mean, **sure, "iqm": each.iqm, "paper": each.paper}
         shown = {name: _number(value, decimals) for name, value in numbers.items()}
         rows.setdefault(each.split, []).append({"label": each.label, "tasks": each.tasks, "of": each.of, **shown})
     return rows
@@ -217,10 +213,8 @@ def _table(experiment: Experiment, metric: str, table: Sequence[tables.Entry]) -
     """Group → task → algorithm → its number, with what stands behind it."""
     at = {(entry.dataset, entry.task, entry.column): entry for entry in table}
     found: dict[str, dict[str, dict[str, Json]]] = {}
-    with ThreadPoolExecutor() as pool:  # resampling is most of the work, and done outside of Python
-        columns = pool.map(lambda label: _column(experiment, metric, label, at), experiment.labels)
-    for label, column in zip(experiment.labels, columns, strict=True):
-        for (group, task), entry in column.items():
+    for label in experiment.labels:
+        for (group, task), entry in _column(experiment, metric, label, at).items():
             found.setdefault(group, {}).setdefault(task, {})[label] = entry
     return found
 
@@ -241,6 +235,7 @@ def _column(
                 "std": _number(entry.std, decimals),
                 "low": _number(scale * sure.low, decimals),
                 "high": _number(scale * sure.high, decimals),
+                "noise": _number(scale * statistics.episode_noise(alone), decimals),
                 "seeds": block.seeds,
                 "each": [_number(scale * value, decimals) for value in episodes.mean(axis=-1).tolist()],
                 "paper": entry.paper,

@@ -29,7 +29,7 @@ function tuningFacts(experiment) {
     ["Environment steps", experiment.steps.toLocaleString("en")],
     ["Judged episodes", experiment.episodes.toLocaleString("en")],
     ...first,
-    heldOf(experiment),
+    outcomes(experiment),
   );
 }
 

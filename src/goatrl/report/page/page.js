@@ -69,6 +69,7 @@ const diamond = (x, y, size) => `M${x - size} ${y}L${x} ${y - size}L${x + size} 
 const fixed = (value, metric) => (value === null ? "–" : value.toFixed(metric.decimals));
 const withUnit = (value, metric) => `${fixed(value, metric)}${metric.unit === "%" ? " %" : ""}`;
 const range = (row, metric) => `${fixed(row.low, metric)} to ${fixed(row.high, metric)}`;
+const episodeNoise = (row, metric) => (row.noise === undefined ? "" : `, episodes alone ±${fixed(row.noise, metric)}`); // times have none
 const short = (value) => (Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(1) : `${+value.toPrecision(3)}`);
 
 // Controls
@@ -100,11 +101,14 @@ function facts(...pairs) {
   return h("dl", { class: "facts" }, ...items);
 }
 
-/** How many of the paper's conclusions hold, of those that could be checked. */
-function heldOf(experiment) {
-  const judged = experiment.verdicts.filter((verdict) => verdict.held !== null);
-  const held = judged.filter((verdict) => verdict.held);
-  return judged.length ? ["The paper’s conclusions", `${held.length} of ${judged.length}`, h("span", { class: "soft" }, " held")] : null;
+// What can become of a claim that was checked, with its mark and its style.
+const OUTCOMES = { held: ["✓ Held", "held"], undecided: ["? Undecided", "open"], "not held": ["✗ Not held", "failed"] };
+
+/** What became of the paper's conclusions, of those that could be checked. */
+function outcomes(experiment) {
+  const counts = Object.keys(OUTCOMES).map((outcome) => [experiment.verdicts.filter((verdict) => verdict.outcome === outcome).length, outcome]);
+  const found = counts.filter(([count]) => count).map(([count, outcome]) => `${count} ${outcome}`);
+  return found.length ? ["The paper’s conclusions", found.join(", ")] : null;
 }
 
 function summaryFacts(experiment) {
@@ -129,7 +133,7 @@ function summaryFacts(experiment) {
     ["Best on OOD tasks", ...best("ood")],
     near && ["Mean difference from the paper", fixed(near.difference, finer), h("span", { class: "soft" }, ` over ${plural(near.cells, "cell")}`)],
     near && ["Rank correlation with the paper", near.correlation === null ? "–" : near.correlation.toFixed(3)],
-    heldOf(experiment),
+    outcomes(experiment),
   );
 }
 
@@ -152,16 +156,17 @@ function overview() {
 }
 
 function verdicts(experiment) {
-  const known = experiment.verdicts.filter((verdict) => verdict.held !== null);
+  const known = experiment.verdicts.filter((verdict) => verdict.outcome in OUTCOMES);
   if (!experiment.verdicts.length) return null;
   const rest = experiment.verdicts.length - known.length;
-  const items = known.map(({ claim, held, evidence }) =>
-    h("li", {},
-      h("span", { class: `mark ${held ? "held" : "failed"}` }, held ? "✓ Held" : "✗ Not held"),
-      h("div", {}, h("p", {}, claim), h("p", { class: "soft small" }, evidence))),
-  );
+  const items = known.map(({ claim, outcome, evidence }) => {
+    const [mark, style] = OUTCOMES[outcome];
+    return h("li", {}, h("span", { class: `mark ${style}` }, mark), h("div", {}, h("p", {}, claim), h("p", { class: "soft small" }, evidence)));
+  });
   return section("The paper’s conclusions",
-    h("p", { class: "soft small" }, "Each is a statement about numbers, checked from these records."),
+    h("p", { class: "soft small" }, experiment.kind === "timing"
+      ? "Each is a statement about times: decided where the chunks of two algorithms do not overlap."
+      : "Each is a statement about numbers, tried on resamples of the seeds: held if true in at least 97.5 % of them, not held if in at most 2.5 %, undecided otherwise."),
     h("ul", { class: "verdicts" }, ...items),
     rest ? h("p", { class: "soft small" }, `${rest} of ${experiment.verdicts.length} not checked: they need cells that were not run.`) : null);
 }
@@ -184,7 +189,7 @@ function rowChart({ title, rows, metric, bars, spread = "95 % interval" }) {
   });
   rows.forEach((row, place) => {
     const y = top + step * (place + 0.5);
-    const words = `${row.label}: ${withUnit(row.value, metric)}, ${spread} ${range(row, metric)}`;
+    const words = `${row.label}: ${withUnit(row.value, metric)}, ${spread} ${range(row, metric)}${episodeNoise(row, metric)}`;
     shapes.push(s("g", {},
       s("title", {}, row.paper === null ? words : `${words}; paper ${fixed(row.paper, metric)}`),
       s("rect", { x: 0, y: y - step / 2, width, height: step, fill: "transparent" }),
@@ -201,7 +206,7 @@ function rowChart({ title, rows, metric, bars, spread = "95 % interval" }) {
 }
 
 const chartKey = (experiment, ours, interval) =>
-  `${ours}: ours; ${interval}: 95 % interval over seeds and episodes${experiment.agreement.success ? "; ◇: the paper" : ""}.`;
+  `${ours}: ours; ${interval}: 95 % interval over seeds${experiment.agreement.success ? "; ◇: the paper" : ""}.`;
 
 function averages(experiment) {
   const draw = () => {
@@ -379,7 +384,7 @@ function results(experiment) {
     h("h2", { id: title }, "All tasks"),
     h("p", { class: "key" }, experiment.seeds === "1" ? "One seed" : "Mean ± standard deviation over seeds", anyPaper ? ", the paper’s below. " : ". ", h("strong", {}, "Bold"), ": best of the row; ",
       h("u", {}, "underlined"), ": second best", anyPaper ? "; ≠: further than two of the paper’s standard deviations from it. " : ". ",
-      "Choose a heading to sort, point at a number (or go to it with Tab and the arrow keys) to see its seeds and its interval."),
+      "Choose a heading to sort, point at a number (or go to it with Tab and the arrow keys) to see its seeds, its interval over seeds, and the standard error that episodes alone would give it if their goals were drawn again."),
     h("div", { class: "controls" },
       metricChoice(experiment),
       Object.keys(splits).length > 2 ? choice("Tasks", splits, () => filter.split, set("split")) : null,
@@ -399,6 +404,7 @@ function cellTip(experiment, group, task, label, cell, metric) {
   const items = [
     ["Mean", `${fixed(cell.value, metric)}${cell.std === null ? "" : ` ± ${fixed(cell.std, metric)}`}`],
     ["95 % interval", range(cell, metric)],
+    ["Episodes alone", `±${fixed(cell.noise, metric)}`],
     ["Seeds", cell.each.map((value) => fixed(value, metric)).join("  ")],
     cell.paper ? ["Paper", `${fixed(cell.paper[0], metric)} ± ${fixed(cell.paper[1], metric)}`] : null,
   ].filter(Boolean);

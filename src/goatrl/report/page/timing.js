@@ -9,7 +9,7 @@ function timingFacts(experiment) {
     ["Algorithms", `${experiment.algorithms.length}`],
     ["Shortest", ...named(sorted[0])],
     ["Longest", ...named(sorted.at(-1))],
-    heldOf(experiment),
+    outcomes(experiment),
   );
 }
 
