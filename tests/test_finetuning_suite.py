@@ -202,8 +202,8 @@ def test_goat_before_random(goat: list[float], outcome: Outcome, numbers: str, c
 @pytest.mark.parametrize(("best", "outcome"), [("GOAT", HELD), ("GCSL", NOT_HELD)])
 def test_goat_above_all_others_that_go_on_by_themselves(best: str, outcome: Outcome) -> None:
     ends = {column.label: 0.9 if column.label == best else 0.6 for column in OWN.columns}
-    found = [made_curve(label, rates([0.2, end, end, end]), "finetune-own") for label, end in ends.items()]
-    random = made_curve("random", rates([0.1, 0.2, 0.3, 0.4]))
+    found = [made_curve(label, agreed([0.2, end, end, end]), "finetune-own") for label, end in ends.items()]
+    random = made_curve("random", agreed([0.1, 0.2, 0.3, 0.4]))
     verdicts = {verdict.claim: verdict for verdict in finetuning.check(OWN, [*found, random])}
     assert verdicts[f"Push Left-Right: {finetuning.FASTER}"].outcome == HELD, "beside the random networks of the other suite"
     verdict = verdicts[f"Push Left-Right: {finetuning.HIGHEST}"]
@@ -215,16 +215,32 @@ def test_goat_above_all_others_that_go_on_by_themselves(best: str, outcome: Outc
     assert [v.outcome for v in finetuning.check(OWN, found[1:])] == [Outcome.NOT_CHECKED] * 6
 
 
+def test_a_single_seed_decides_nothing() -> None:
+    course = rates([0.2, 0.9, 0.9, 0.9])
+    random = made_curve("random", agreed([0.1, 0.2, 0.3, 0.4]))
+    verdict = judged(DDPG, finetuning.FASTER, [made_curve("GOAT", course), random])
+    assert verdict.outcome == Outcome.UNDECIDED
+    assert verdict.evidence.endswith("; a single seed decides nothing")
+    of_two = [made_curve("GOAT", agreed([0.2, 0.9, 0.9, 0.9])), random]
+    assert judged(DDPG, finetuning.FASTER, of_two).outcome == HELD
+    assert judged(DDPG, finetuning.FASTER, [*of_two, made_curve("Mine", course)]).outcome == HELD, "not of the suite"
+
+
+def agreed(course: list[float]) -> np.ndarray:
+    """Two seeds that are the same."""
+    return rates(course, course)
+
+
 def judged(suite: finetuning.Suite, claim: str, found: list[Curve]) -> finetuning.Verdict:
     return next(verdict for verdict in finetuning.check(suite, found) if verdict.claim == f"Push Left-Right: {claim}")
 
 
 @pytest.mark.parametrize(("slow", "outcome"), [(("GCSL", "CQL+HER"), HELD), (("GCSL", "CQL+HER", "WGCSL"), NOT_HELD)])
 def test_most_agents_before_random(slow: tuple[str, ...], outcome: Outcome) -> None:
-    random = made_curve("random", rates([0.1, 0.2, 0.6, 0.7]))
+    random = made_curve("random", agreed([0.1, 0.2, 0.6, 0.7]))
     labels = [column.label for column in DDPG.columns if column.label != "random"]
     courses = {label: [0.2, 0.2, 0.2, 0.6] if label in slow else [0.2, 0.6, 0.6, 0.6] for label in labels}
-    found = [random, *(made_curve(label, rates(course)) for label, course in courses.items())]
+    found = [random, *(made_curve(label, agreed(course)) for label, course in courses.items())]
     verdict = judged(DDPG, finetuning.MOST, found)
     assert verdict.outcome == outcome
     assert verdict.evidence.startswith("environment steps: GOAT 9,800 [9,800–9,800], WGCSL ")
@@ -235,22 +251,22 @@ def test_most_agents_before_random(slow: tuple[str, ...], outcome: Outcome) -> N
 
 
 def test_goat_over_the_whole_run() -> None:
-    ends_low = made_curve("GOAT", rates([0.8, 0.8, 0.8, 0.4]))  # 70 % of all judgements
-    others = [made_curve(column.label, rates([0.2, 0.8, 0.8, 0.9])) for column in DDPG.columns[1:]]  # 67.5 %
+    ends_low = made_curve("GOAT", agreed([0.8, 0.8, 0.8, 0.4]))  # 70 % of all judgements
+    others = [made_curve(column.label, agreed([0.2, 0.8, 0.8, 0.9])) for column in DDPG.columns[1:]]  # 67.5 %
     verdict = judged(DDPG, finetuning.LEADS, [ends_low, *others])
     assert verdict.outcome == HELD
     assert verdict.evidence.startswith("GOAT 70.0 % [70.0–70.0], WGCSL 67.5 % [67.5–67.5]")
     assert "random" not in verdict.evidence
-    ends_higher = made_curve("GOAT", rates([0.2, 0.8, 0.8, 0.8]))
+    ends_higher = made_curve("GOAT", agreed([0.2, 0.8, 0.8, 0.8]))
     assert judged(DDPG, finetuning.LEADS, [ends_higher, *others]).outcome == NOT_HELD
-    longer = made_curve("GOAT", rates([0.8, 0.8, 0.8, 0.8, 0.8]))
+    longer = made_curve("GOAT", agreed([0.8, 0.8, 0.8, 0.8, 0.8]))
     assert judged(DDPG, finetuning.LEADS, [longer, *others]).outcome == Outcome.NOT_CHECKED, "not judged at the same steps"
 
 
 @pytest.mark.parametrize(("gcsl", "outcome"), [(0.5, HELD), (0.4, NOT_HELD), (0.3, NOT_HELD)])
 def test_by_ddpg_and_by_their_own_algorithm(gcsl: float, outcome: Outcome) -> None:
-    own = [made_curve(column.label, rates([0.4, 0.4]), "finetune-own") for column in OWN.columns]
-    by_ddpg = [made_curve(column.label, rates([gcsl if column.label == "GCSL" else 0.5] * 2)) for column in OWN.columns]
+    own = [made_curve(column.label, agreed([0.4, 0.4]), "finetune-own") for column in OWN.columns]
+    by_ddpg = [made_curve(column.label, agreed([gcsl if column.label == "GCSL" else 0.5] * 2)) for column in OWN.columns]
     verdict = judged(OWN, finetuning.OFF_POLICY, [*own, *by_ddpg])
     assert verdict.outcome == outcome
     same, mine = "50.0 % [50.0–50.0] and 40.0 % [40.0–40.0]", f"{100 * gcsl:.1f} % [{100 * gcsl:.1f}–{100 * gcsl:.1f}]"
@@ -258,7 +274,7 @@ def test_by_ddpg_and_by_their_own_algorithm(gcsl: float, outcome: Outcome) -> No
         f"by DDPG+HER and by its own: GOAT {same}, WGCSL {same}, MARWIL+HER {same}, GCSL {mine} and 40.0 % [40.0–40.0]; "
         f"holds in {100 if outcome == HELD else 0} % of resamples"
     )
-    longer = [made_curve(column.label, rates([0.5] * 3)) for column in OWN.columns]
+    longer = [made_curve(column.label, agreed([0.5] * 3)) for column in OWN.columns]
     assert judged(OWN, finetuning.OFF_POLICY, [*own, *longer]).outcome == Outcome.NOT_CHECKED, "not judged at the same steps"
 
 
@@ -277,7 +293,7 @@ def test_seeds_that_disagree_decide_nothing() -> None:
     assert verdict.evidence.startswith("GOAT 46.2 % [20.0–72.5], WGCSL 42.5 % [42.5–42.5]")
     assert judged(DDPG, finetuning.FASTER, found).outcome == Outcome.UNDECIDED
     assert judged(DDPG, finetuning.MOST, found).outcome == HELD, "the four others are faster in all resamples"
-    own = [made_curve(column.label, steady if column.label == "GOAT" else rates(fails), "finetune-own") for column in OWN.columns]
+    own = [made_curve(column.label, steady if column.label == "GOAT" else agreed(fails), "finetune-own") for column in OWN.columns]
     assert judged(OWN, finetuning.OFF_POLICY, [*own, *found]).outcome == Outcome.UNDECIDED
     assert judged(OWN, finetuning.HIGHEST, own).outcome == HELD
 

@@ -282,7 +282,8 @@ def with_means(key: tuple[str, str], *seeds: Mapping[str, float]) -> Cell:
 
 @pytest.fixture(scope="module")
 def as_printed() -> dict[tuple[str, str], Cell]:
-    return {key: with_means(key, means) for key, means in PRINTED.items()}
+    """Two seeds that are both as the paper's mean."""
+    return {key: with_means(key, means, means) for key, means in PRINTED.items()}
 
 
 def judged(cells: Mapping[tuple[str, str], Cell]) -> list[Outcome]:
@@ -297,7 +298,7 @@ def replaced(as_printed: dict, label: str, where: Place, value: float) -> dict:
     for key, means in PRINTED.items():
         if key[1] == label:
             changed = {t: value if where(key[0], tasks.get(key[0]).task(t).split) else mean for t, mean in means.items()}
-            cells[key] = with_means(key, changed)
+            cells[key] = with_means(key, changed, changed)
     return cells
 
 
@@ -324,6 +325,14 @@ def test_each_of_the_benchmarks_conclusions_can_fail_alone(
     as_printed: dict, claim: int, label: str, where: Place, value: float
 ) -> None:
     assert judged(replaced(as_printed, label, where, value)) == [NOT_HELD if place == claim else HELD for place in range(6)]
+
+
+def test_a_single_seed_decides_nothing(as_printed: dict) -> None:
+    cells = as_printed | {("reach-near-far", "BC"): with_means(("reach-near-far", "BC"), PRINTED["reach-near-far", "BC"])}
+    concerned = {OOD_HARDER, HALF_LOST, TAU_BEST}
+    verdicts = statements.check(BENCHMARK, list(cells.values()))
+    assert [verdict.outcome for verdict in verdicts] == [UNDECIDED if place in concerned else HELD for place in range(6)]
+    assert all(verdicts[place].evidence.endswith("; a single seed decides nothing") for place in concerned)
 
 
 def test_a_tie_is_no_improvement(as_printed: dict) -> None:
@@ -379,7 +388,8 @@ def test_the_benchmarks_conclusions_need_their_cells(as_printed: dict, group: st
 
 def test_a_users_own_column_does_not_take_part(as_printed: dict) -> None:
     perfect = {
-        (group, "Mine"): with_means((group, "Mine"), dict.fromkeys(PRINTED[group, "BC"], 100.0)) for group in BENCHMARK.groups
+        (group, "Mine"): with_means((group, "Mine"), *[dict.fromkeys(PRINTED[group, "BC"], 100.0)] * 2)
+        for group in BENCHMARK.groups
     }
     assert judged(as_printed | perfect) == [HELD] * 6
 
@@ -401,9 +411,10 @@ def test_a_step_of_the_ladder_rises_or_not_on_the_groups_that_are_there() -> Non
     def cells(label: str, far: list[bool]) -> Cell:
         rows = []
         for task, outcomes in (("Right", [True, True]), ("Left", far)):
-            place = {"start": [0.0], "goal": [0.0], "path": None, "final_distance": 0.0, "return": 0, "seed": 0, "split": "iid"}
-            rows += [place | {"task": task, "episode": number, "success": met} for number, met in enumerate(outcomes)]
-        return made_by_hand(group, rows, (0,), label)
+            place = {"start": [0.0], "goal": [0.0], "path": None, "final_distance": 0.0, "return": 0, "split": "iid", "task": task}
+            for seed in (0, 1):
+                rows += [place | {"seed": seed, "episode": number, "success": met} for number, met in enumerate(outcomes)]
+        return made_by_hand(group, rows, (0, 1), label)
 
     for mine, outcome in (([True, True], HELD), ([False, True], UNDECIDED), ([False, False], NOT_HELD)):
         first, *others = statements.check(suite, [cells("BC", [True, False]), cells("+HER", mine)])

@@ -18,7 +18,7 @@ import numpy as np
 from goatrl import checkpoint, finetune, tasks
 from goatrl.benchmark import curves, records
 from goatrl.benchmark.curves import RANDOM, Curve
-from goatrl.benchmark.statements import Judged, Outcome, Verdict, above, judged
+from goatrl.benchmark.statements import Judged, Outcome, Verdict, above, judged, verdict
 from goatrl.benchmark.suites import Column
 from goatrl.online_runs import OnlinePlan, OnlineRun
 from goatrl.problems import Problem, open_problem
@@ -257,11 +257,13 @@ def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
     """Every statement of a suite for each of its groups, from records alone: its own, and what it is compared with."""
     random, verdicts = curves.references(recorded), []
     found = {each.name: each.order(recorded) for each in SUITES.values()}
+    compared = {RANDOM, *(column.label for column in suite.columns)}
     for claim in suite.statements:
         for group in suite.groups:
             here = {name: {curve.label: curve for curve in mine if curve.group == group} for name, mine in found.items()}
             found_out = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
-            verdicts.append(Verdict(f"{tasks.get(group).label}: {claim}", *found_out))
+            seeds = [len(curve.seeds) for mine in here.values() for curve in mine.values() if curve.label in compared]
+            verdicts.append(verdict(f"{tasks.get(group).label}: {claim}", found_out, seeds))
     return verdicts
 
 

@@ -55,6 +55,14 @@ def judged(true: np.ndarray, numbers: str) -> Judged:
     return decided(share), f"{numbers}; holds {in_resamples(share)}"
 
 
+def verdict(claim: str, found: Judged, seeds: Iterable[int]) -> Verdict:
+    """What became of a claim about records of so many seeds each. One decides nothing: all of its resamples are the same."""
+    outcome, evidence = found
+    if outcome is not Outcome.NOT_CHECKED and min(seeds) < 2:
+        outcome, evidence = Outcome.UNDECIDED, f"{evidence}; a single seed decides nothing"
+    return Verdict(claim, outcome, evidence)
+
+
 def in_resamples(share: float) -> str:
     return f"in {100 * share:.0f} % of resamples"
 
@@ -267,4 +275,5 @@ def _verdict(conclusion: Conclusion, needs: Sequence[tuple[str, str]], recorded:
         needs = [(group, label) for group, label in needs if group not in incomplete]
     if not needs or not all(key in recorded for key in needs):
         return Verdict(conclusion.claim, Outcome.NOT_CHECKED, "not all of its cells are recorded")
-    return Verdict(conclusion.claim, *conclusion.judge({key: recorded[key] for key in needs}))
+    cells = {key: recorded[key] for key in needs}
+    return verdict(conclusion.claim, conclusion.judge(cells), (len(cell.seeds) for cell in cells.values()))

@@ -53,7 +53,7 @@ def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
         group = tasks.get(cell.config.group)
         for task in group.tasks:
             values = scale * cell.per_seed(metric, task.name)
-            beside = published.get((group.label, task.name, cell.label))
+            beside = published.get((group.paper_label, task.name, cell.label))
             mean, std = float(values.mean()), deviation(values)
             found.append(Entry(group.label, task.name, cell.label, mean, std, len(values), beside, decimals))
     return found
