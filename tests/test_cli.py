@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import itertools
+import pickle
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from goatrl import algorithms, cli
 from goatrl import data as datasets
-from goatrl.train import Chunk, Diverged
-from goatrl.types import Episodes
+from goatrl.benchmark import records, runner
+from goatrl.evaluate import OnProgress, evaluate
+from goatrl.tasks import Task, TaskGroup
+from goatrl.train import Chunk, Diverged, Members
+from goatrl.types import Episodes, TrainState
 
 COMMANDS = [
     ["list"],
@@ -291,3 +298,25 @@ def test_a_suite_in_which_all_diverges_says_so(monkeypatch: pytest.MonkeyPatch, 
     bench = ["bench", "pointreach", "--groups", GROUP, "--algorithms", "bc", "--seeds", "1", "--updates", "8", "--out", "out"]
     assert goat(*bench) == 1
     assert "Goal BC on Non-Expert 10: training diverged" in error_line(capsys)
+
+
+def test_the_authors_file_of_push_in_place_of_our_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of the shape of push_right_5000.pkl in their repository: one array each, the goal at every step."""
+    generator = np.random.default_rng(0)
+    goals = generator.normal(size=(6, 1, 3)).repeat(49, axis=1)
+    shapes = {"o": (6, 50, 25), "ag": (6, 50, 3), "u": (6, 49, 4)}
+    arrays = {name: generator.uniform(-1, 1, shape) for name, shape in shapes.items()} | {"g": goals}
+    file = tmp_path / "push_right_5000.pkl"
+    file.write_bytes(pickle.dumps(arrays))
+
+    def few_episodes(
+        members: Members, state: TrainState, group: TaskGroup, tasks: Sequence[Task], on_progress: OnProgress
+    ) -> pa.Table:
+        return evaluate(members, state, group, [dataclasses.replace(task, episodes=2) for task in tasks], on_progress)
+
+    monkeypatch.setattr(runner, "evaluate", few_episodes)
+    chosen = ("--groups", "push-left-right", "--algorithms", "bc", "--seeds", 1, "--updates", 20)
+    assert goat("bench", "paper", *chosen, "--data", f"push-left-right={file}", "--out", "theirs") == 0
+    (cell,) = records.read_all(Path("theirs"))
+    assert cell.config.checksum == datasets.load(file).checksum()
+    assert set(cell.column("task")) == {"Right2Right", "Right2Left", "Left2Right", "Left2Left", "Coverage"}

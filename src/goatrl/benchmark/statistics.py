@@ -172,8 +172,9 @@ def rank_correlation(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 
 def _ranks(values: Sequence[float]) -> np.ndarray:
-    """How many are smaller; of those that are equal half, itself included."""
-    each, other = np.asarray(values)[:, None], np.asarray(values)[None]
+    """How many are smaller; of those that are equal but for an error of rounding half, itself included."""
+    rounded = np.asarray(values).round(9)
+    each, other = rounded[:, None], rounded[None]
     return (each > other).sum(axis=1) + 0.5 * (each == other).sum(axis=1)
 
 

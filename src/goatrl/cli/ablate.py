@@ -39,7 +39,7 @@ class Ablate:
 
     Examples:
       goat ablate --data mine.npz --goal-threshold 0.5 --environment my_module:MyWorld-v0 --out ablation
-      goat ablate --data reach_buffer_right_expert_200.pkl --group reach-left-right --seeds 5 --out ablation
+      goat ablate --data reach_right_expert_200.pkl --group reach-left-right --seeds 5 --out ablation
     """
 
     out: Path
