@@ -30,7 +30,8 @@ from goatrl.train import init
 
 STEPS = 49
 APPROACH = 15
-GROUPS = {group.family: group.name for group in tasks.groups().values() if group.family != "point"}  # one of each family
+ROBOTS = [group for group in tasks.groups().values() if group.family != "point" and not group.variant_of]
+GROUPS = {group.family: group.name for group in ROBOTS}  # one of each family
 
 
 def actions_with_contact(family: str, starts: np.ndarray, seed: int = 0) -> np.ndarray:

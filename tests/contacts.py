@@ -8,7 +8,7 @@ from goatrl import tasks
 from goatrl.sim.mujoco import Simulator
 
 FAMILIES = ("reach", "push", "pick", "slide", "hand")
-GROUPS = {group.family: group for group in tasks.groups().values()}  # the last group of each family
+GROUPS = {group.family: group for group in tasks.groups().values() if not group.variant_of}  # the last group of each family
 STEPS = 50
 APPROACH = 15
 

@@ -224,6 +224,7 @@ def test_a_single_seed_decides_nothing() -> None:
     of_two = [made_curve("GOAT", agreed([0.2, 0.9, 0.9, 0.9])), random]
     assert judged(DDPG, finetuning.FASTER, of_two).outcome == HELD
     assert judged(DDPG, finetuning.FASTER, [*of_two, made_curve("Mine", course)]).outcome == HELD, "not of the suite"
+    assert judged(DDPG, finetuning.FASTER, [*of_two, made_curve("GCSL", course)]).outcome == HELD, "not of this claim"
 
 
 def agreed(course: list[float]) -> np.ndarray:

@@ -131,8 +131,8 @@ def test_two_seeds_are_drawn_as_often_as_chance_has_it() -> None:
 
 
 def test_seeds_of_the_same_mean_leave_no_interval_however_episodes_vary() -> None:
-    # 10 of 20 and 5 of 20 successes, in another order for each seed.
-    half, quarter = ([[place % every == first for place in range(20)] for first in range(every)] for every in (2, 4))
+    # 10 of 20 and 5 of 20 successes: of the first seed the first ones, of each other one place later.
+    half, quarter = ([np.roll(np.arange(20) < count, seed) for seed in range(4)] for count in (10, 5))
     scores = by_hand({"R10": half}, {"R20": quarter})
     assert statistics.episode_noise(scores) > 0.04
     assert interval(scores, average) == Interval(0.375, 0.375, 0.375)
@@ -164,9 +164,10 @@ def test_an_interval_follows_its_seed() -> None:
 
 
 def test_the_noise_of_episodes_by_hand() -> None:
-    # R10: variances 1/3 (two of four, unbiased) and 0, over 4 episodes and 2 seeds; R20: 8 and 2 over 2 episodes.
+    # Means over seeds, R10: ½, 1, ½, 1 with a variance of 1/12 (unbiased), over 4 episodes; R20: 1.5 and 4.5, 4.5, over 2. As
+    # if every seed had episodes of its own it would be √((1/3 + 0) / 4) / 2 and √((8 + 2) / 2) / 2.
     scores = by_hand({"R10": [[0, 1, 0, 1], [1, 1, 1, 1]], "R20": [[0.0, 4.0], [3.0, 5.0]]})
-    near, far = math.sqrt((1 / 3 + 0) / 4) / 2, math.sqrt((8 + 2) / 2) / 2
+    near, far = math.sqrt(1 / 12 / 4), math.sqrt(4.5 / 2)
     assert statistics.episode_noise(scores.only(split="ood")) == pytest.approx(far)
     assert statistics.episode_noise(scores) == pytest.approx(math.sqrt(near**2 + far**2) / 2)
     assert statistics.episode_noise(by_hand({"R10": [[1.0], [0.0]]})) == 0.0, "one episode says nothing about it"
@@ -175,9 +176,10 @@ def test_the_noise_of_episodes_by_hand() -> None:
 
 
 def test_the_noise_of_episodes_is_the_spread_of_evaluations_done_again() -> None:
+    """All seeds meet the same goals: a hard one, here a high draw, is hard for each."""
     generator = np.random.default_rng(0)
     rates = np.array([0.2, 0.5, 0.9])[:, None]
-    again = [by_hand({"R10": generator.random((3, 50)) < rates, "R20": generator.random((3, 50)) < 0.4}) for _ in range(1000)]
+    again = [by_hand({task: generator.random((1, 50)) < rates for task in ("R10", "R20")}) for _ in range(1000)]
     spread = np.std([average(each) for each in again])
     assert np.mean([statistics.episode_noise(each) for each in again]) == pytest.approx(spread, rel=0.06)
 

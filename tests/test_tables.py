@@ -14,7 +14,7 @@ from rich.console import Console
 
 from conftest import made_by_hand
 from goatrl import algorithms, tasks
-from goatrl.benchmark import paper, suites
+from goatrl.benchmark import paper, statistics, suites
 from goatrl.benchmark.records import Cell
 from goatrl.benchmark.statistics import Average, Interval
 from goatrl.report import tables
@@ -42,7 +42,7 @@ def make_cell(group: str, successes: Mapping[str, Sequence[int]], steps: int = 1
         for seed, count in enumerate(successes[task.name])
         for episode in range(20)
     ]
-    seeds = tuple(range(len(successes["R10"])))
+    seeds = tuple(range(len(next(iter(successes.values())))))
     return made_by_hand(group, rows, seeds, label)
 
 
@@ -82,6 +82,16 @@ def test_the_papers_numbers_stand_beside() -> None:
     assert [e.paper for e in tables.entries(SUITE, CELLS, "return")] == [(34.69, 2.81), (15.34, 5.35), (0.05, 0.0), (0.0, 0.0)]
     noisy = [make_cell("pointreach-non-expert-10", {"R10": (1,), "R20": (1,)}, label="Goal BC")]
     assert [e.paper for e in tables.entries(SUITE, noisy, "success")] == [(0.29, 0.06), (0.06, 0.04)]
+
+
+def test_a_variant_stands_beside_the_numbers_of_its_group() -> None:
+    suite = suites.get("slide-by-end")
+    successes = {task.name: [1, 0] for task in tasks.get("slide-left-right-by-end").tasks}
+    cell = make_cell("slide-left-right-by-end", successes, label="WGCSL")
+    first = tables.entries(suite, [cell], "success")[0]
+    assert (first.dataset, first.task, first.paper) == ("Slide Left-Right by end", "Right2Right", (70.8, 13.5))
+    over_all = next(each for each in statistics.summary(suite, [cell], "success") if each.split == "ood")
+    assert over_all.paper == pytest.approx((36.2 + 50.7 + 35.3) / 3)
 
 
 def test_every_cell_of_the_suite_has_a_number_in_the_paper() -> None:

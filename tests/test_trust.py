@@ -16,8 +16,9 @@ from goatrl.agents import load_policy
 from goatrl.algorithms import registry
 from goatrl.benchmark.records import CellConfig, Training
 from goatrl.finetune import Recipe
+from goatrl.learn.parameters import override
 from goatrl.runs import Run, RunFolder
-from goatrl.types import GoatError, make_episodes
+from goatrl.types import GoatError, Settings, make_episodes
 
 POINT = "pointreach-expert-10"
 REACH = "reach-left-right"
@@ -214,8 +215,45 @@ def test_what_is_hashed_is_what_is_executed() -> None:
     assert algorithms.get("careful_imitation") == second, "a faulty file changes nothing"
 
 
+PART = """
+from goatrl.algorithms import register
+from goatrl.learn.update import weighted_regression
+from goatrl.learn.values import QEnsemble
+from goatrl.learn.weights import ExpAdvantage
+from goatrl.types import pytree
+
+
+@pytree
+class Mild(ExpAdvantage):
+    share: float = 0.5
+
+
+@register("Mild")
+def mild_goat(settings):
+    '''With a part of its own.'''
+    return weighted_regression(settings, Mild(), value=QEnsemble(1))
+"""
+
+
+def test_a_users_file_is_compiled_as_plain_python() -> None:
+    """Not with the future statements of the module that executes it: annotations are types there, and numbers stay numbers."""
+    Path("mild.py").write_text(PART)
+    built = algorithms.load_file("mild.py").build(Settings())
+    (weight,) = override(built, {"mild.share": "0.25"}).policy.weights
+    assert type(weight).__annotations__["share"] is float
+    assert weight.share == 0.25
+
+
+def test_a_file_that_ends_the_program_leaves_nothing_registered() -> None:
+    OWN.write_text(f"{TEXT}\n\nraise SystemExit\n")
+    before = set(algorithms.entries())
+    with pytest.raises(SystemExit):
+        algorithms.load_file(OWN)
+    assert set(algorithms.entries()) == before
+
+
 def test_names_are_no_paths() -> None:
-    with pytest.raises(GoatError, match="unknown algorithm"):
+    with pytest.raises(GoatError, match="is a file, which only `resolve` executes"):
         algorithms.get(str(OWN))
     assert not MARKER.exists()
 

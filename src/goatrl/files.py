@@ -52,6 +52,14 @@ def write_text(path: Path, text: str) -> None:
     write_atomically(path, lambda file: file.write(text.encode()))
 
 
+def _open_lock(path: Path) -> BinaryIO:
+    """Made by whoever comes first; who shares the folder may lock a file that is another user's."""
+    try:
+        return path.open("ab")
+    except PermissionError:
+        return path.open("rb")
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One at a time, among all processes and threads, for the moment in which something is read, added to and written again.
@@ -62,7 +70,7 @@ def locked(folder: Path) -> Iterator[None]:
     path = folder / ".lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = path.open("ab")
+        file = _open_lock(path)
     except OSError as error:
         raise WriteError(path, error) from error
     with file:

@@ -50,6 +50,8 @@ def entries() -> dict[str, Entry]:
 
 def get(name: str) -> Entry:
     """A registered algorithm."""
+    if name.endswith(".py"):
+        raise GoatError(f"{name} is a file, which only `resolve` executes; name it where the command asks for an algorithm")
     if name not in _ENTRIES:
         raise unknown("algorithm", name, _ENTRIES)
     return _ENTRIES[name]
@@ -69,6 +71,8 @@ def recorded(name: str, source: str, where: object) -> Entry:
     Files are data: nothing that they name is executed. An algorithm of the user's own counts as known once they have named its
     file themselves, and is the same one if its SHA-256 is.
     """
+    if not isinstance(name, str) or not isinstance(source, str):
+        raise GoatError(f"{where} is damaged: its algorithm is no name; name another folder")
     if not source and not name.endswith(".py") and not get(name).source:
         return get(name)
     own = [entry for entry in _ENTRIES.values() if entry.source]
@@ -99,10 +103,10 @@ def load_file(file: Path | str) -> Entry:
     before = dict(_ENTRIES)
     try:
         entry = _execute(path, content)
-    except Exception as error:
+    except BaseException as error:  # sys.exit() and Ctrl-C too: what is registered by half must not count as the package's own
         _ENTRIES.clear()
         _ENTRIES.update(before)
-        raise _fault(path, error) from error
+        raise (_fault(path, error) if isinstance(error, Exception) else error) from error.__cause__
     _ENTRIES[entry.name] = dataclasses.replace(entry, source=source, file=str(path), build=_guarded(path, entry.build))
     return _ENTRIES[entry.name]
 
@@ -114,7 +118,7 @@ def _execute(path: Path, content: bytes) -> Entry:
     for name in [entry.name for entry in _ENTRIES.values() if entry.build.__module__ == module.__name__]:
         del _ENTRIES[name]  # of an earlier version of the file
     sys.modules[module.__name__] = module  # where its classes look for their module
-    exec(compile(content, module.__file__, "exec"), module.__dict__)
+    exec(compile(content, module.__file__, "exec", dont_inherit=True), module.__dict__)
     mine = [entry for entry in _ENTRIES.values() if entry.build.__module__ == module.__name__]
     if len(mine) != 1:
         raise GoatError(f"{path} registers {len(mine)} algorithms; it must register exactly one with @register(...)")

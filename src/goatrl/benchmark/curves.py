@@ -81,8 +81,8 @@ def read_all(folder: Path) -> list[Curve]:
 
 
 def _read_file(path: Path) -> Curve:
-    with records.reading(path):
-        table = pq.read_table(path)
+    with records.reading(path) as file:
+        table = pq.read_table(file)
         about = records.about(path, table, records.CURVE, _FORMAT)
         rows = table.to_pydict()
         ((suite, group, label),) = set(zip(rows["suite"], rows["group"], rows["label"], strict=True))

@@ -250,20 +250,19 @@ def _go_on(cell: Planned, online: OnlineRun, plan: OnlinePlan, on_progress: OnPr
 
 
 Here = Mapping[str, Mapping[str, Curve]]  # suite → label → curve, in one group
-UNKNOWN = (Outcome.NOT_CHECKED, "not all of its curves are recorded")
+FromCurves = tuple[Judged, Sequence[Curve]]  # what became of a claim, and the curves that decided it
+UNKNOWN: FromCurves = (Outcome.NOT_CHECKED, "not all of its curves are recorded"), ()
 
 
 def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
     """Every statement of a suite for each of its groups, from records alone: its own, and what it is compared with."""
     random, verdicts = curves.references(recorded), []
     found = {each.name: each.order(recorded) for each in SUITES.values()}
-    compared = {RANDOM, *(column.label for column in suite.columns)}
     for claim in suite.statements:
         for group in suite.groups:
             here = {name: {curve.label: curve for curve in mine if curve.group == group} for name, mine in found.items()}
-            found_out = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
-            seeds = [len(curve.seeds) for mine in here.values() for curve in mine.values() if curve.label in compared]
-            verdicts.append(verdict(f"{tasks.get(group).label}: {claim}", found_out, seeds))
+            found_out, used = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
+            verdicts.append(verdict(f"{tasks.get(group).label}: {claim}", found_out, (len(curve.seeds) for curve in used)))
     return verdicts
 
 
@@ -274,52 +273,53 @@ def _of_all(suite: Suite, here: Here) -> dict[str, Curve] | None:
     return found if len(found) == len(mine) else None
 
 
-def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
     goat = here[suite.name].get("GOAT")
     if goat is None or random is None or not goat.comparable(random):
         return None
     ours, theirs = (curves.steps_to(each, random) for each in (goat, random))
     level = f"random ends at {100 * curves.final(random.mean):.1f} %, GOAT at {100 * curves.final(goat.mean):.1f} %"
     when = ", ".join(f"{name} {curves.span(curves.interval(steps))}" for name, steps in (("GOAT", ours), (RANDOM, theirs)))
-    return judged(ours < theirs, f"{level}; environment steps to get there: {when}")
+    return judged(ours < theirs, f"{level}; environment steps to get there: {when}"), (goat, random)
 
 
-def _most_are_faster(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+def _most_are_faster(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
     mine = _of_all(suite, here)
     if mine is None or random is None or not mine["GOAT"].comparable(random):
         return None
     steps = {label: curves.steps_to(each, random) for label, each in {**mine, RANDOM: random}.items()}
     faster = np.sum([steps[label] < steps[RANDOM] for label in mine], axis=0)
     numbers = ", ".join(f"{label} {curves.span(curves.interval(values))}" for label, values in steps.items())
-    return judged(faster > len(mine) / 2, f"environment steps: {numbers}")
+    return judged(faster > len(mine) / 2, f"environment steps: {numbers}"), (*mine.values(), random)
 
 
-def _ends_highest(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+def _ends_highest(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
     return _goat_leads(_of_all(suite, here), curves.final)
 
 
-def _highest_overall(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+def _highest_overall(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
     return _goat_leads(_of_all(suite, here), curves.overall)
 
 
-def _goat_leads(mine: Mapping[str, Curve] | None, measure: Callable[[np.ndarray], np.ndarray]) -> Judged | None:
+def _goat_leads(mine: Mapping[str, Curve] | None, measure: Callable[[np.ndarray], np.ndarray]) -> FromCurves | None:
     if mine is None or len(mine) == 1:  # nobody to lead
         return None
     rates = {label: measure(curves.with_resamples(curve)) for label, curve in mine.items()}
     higher = {label: above(rates["GOAT"], values) for label, values in rates.items() if label != "GOAT"}
     numbers = ", ".join(f"{label} {_percent(values)}" for label, values in rates.items())
     each = ", ".join(f"{label} in {100 * true[1:].mean():.0f} %" for label, true in higher.items())
-    return judged(np.all(list(higher.values()), axis=0), f"{numbers}; above {each}")
+    return judged(np.all(list(higher.values()), axis=0), f"{numbers}; above {each}"), tuple(mine.values())
 
 
-def _better_by_ddpg(suite: Suite, here: Here, random: Curve | None) -> Judged | None:
+def _better_by_ddpg(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
     mine, by_ddpg = _of_all(suite, here), here["finetune-ddpg"]
     if mine is None or not all(label in by_ddpg and by_ddpg[label].comparable(curve) for label, curve in mine.items()):
         return None
     pairs = {label: (by_ddpg[label], curve) for label, curve in mine.items()}
     rates = {label: [curves.overall(curves.with_resamples(each)) for each in pair] for label, pair in pairs.items()}
     numbers = ", ".join(f"{label} {_percent(ddpg)} and {_percent(own)}" for label, (ddpg, own) in rates.items())
-    return judged(np.all([above(*pair) for pair in rates.values()], axis=0), f"by DDPG+HER and by its own: {numbers}")
+    found = judged(np.all([above(*pair) for pair in rates.values()], axis=0), f"by DDPG+HER and by its own: {numbers}")
+    return found, [curve for pair in pairs.values() for curve in pair]
 
 
 def _percent(rates: np.ndarray) -> str:
@@ -328,7 +328,7 @@ def _percent(rates: np.ndarray) -> str:
     return f"{100 * sure.value:.1f} % [{100 * sure.low:.1f}–{100 * sure.high:.1f}]"
 
 
-_JUDGES: Mapping[str, Callable[[Suite, Here, Curve | None], Judged | None]] = {
+_JUDGES: Mapping[str, Callable[[Suite, Here, Curve | None], FromCurves | None]] = {
     FASTER: _faster_than_random,
     MOST: _most_are_faster,
     LEADS: _highest_overall,

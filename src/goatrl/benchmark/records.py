@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -149,10 +149,14 @@ def file_name(label: str) -> str:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Whatever is wrong with a record becomes one line that names it."""
+def reading(path: Path) -> Iterator[BinaryIO]:
+    """A record, opened once: by its path Arrow would open it twice, and it may be another one by then.
+
+    Whatever is wrong with it becomes one line that names it.
+    """
     try:
-        yield
+        with path.open("rb") as file:
+            yield file
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise GoatError(f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the suite again") from error
 
@@ -173,8 +177,8 @@ def _metadata(path: Path) -> set[bytes]:
 
 
 def _read_file(path: Path) -> Cell:
-    with reading(path), path.open("rb") as file:
-        table = pq.read_table(file)  # opened once: by its path it would be opened twice, and may be another one by then
+    with reading(path) as file:
+        table = pq.read_table(file)
         stored = about(path, table, _METADATA, _FORMAT)
         config = CellConfig.from_json(stored.pop("config"))
         trainings = tuple(Training.from_json(each) for each in stored.pop("trainings"))

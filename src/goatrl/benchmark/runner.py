@@ -23,6 +23,7 @@ from goatrl.benchmark import agents, records
 from goatrl.benchmark.records import Cell, CellConfig, Training
 from goatrl.benchmark.suites import SUITES, Column, Suite
 from goatrl.evaluate import evaluate
+from goatrl.files import locked
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.problems import Problem, open_problem, versions
 from goatrl.sim.threads import step_aside
@@ -157,7 +158,11 @@ def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnP
 
     Returns what diverged, which stops no other cell.
     """
-    failures = []
+    failures: list[str] = []
+    waiting = deque(batches(planned))
+    if waiting:
+        with locked(folder):
+            pass  # a folder in which nothing could be recorded is refused before anything is trained
     stopping = threading.Event()
 
     def report(progress: Progress) -> None:
@@ -168,7 +173,6 @@ def run(suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnP
     with ThreadPoolExecutor(max_workers=1, initializer=step_aside) as judge:
         judging: Future[None] | None = None
         try:
-            waiting = deque(batches(planned))
             while waiting:
                 together = waiting.popleft()
                 try:

@@ -43,7 +43,7 @@ class Verdict:
 
 
 def decided(share: float) -> Outcome:
-    """The rule for all claims: held if true in at least 97.5 % of resamples, not held if in at most 2.5 %."""
+    """The rule: held if true in at least 97.5 % of resamples, not held if in at most 2.5 %. Chances go by `_side_of_half`."""
     if share >= (1 + LEVEL) / 2:
         return Outcome.HELD
     return Outcome.NOT_HELD if share <= (1 - LEVEL) / 2 else Outcome.UNDECIDED

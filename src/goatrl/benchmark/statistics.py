@@ -72,7 +72,9 @@ def scores(cells: Iterable[Cell], label: str, metric: str = "success", split: st
 
 
 def _block(cell: Cell, metric: str) -> Block:
-    of_task, of_seed, values = cell.column("task"), cell.column("seed"), cell.column(metric).astype(float)
+    order = np.argsort(cell.column("episode"), kind="stable")  # seeds share their episodes: the same ones stand together
+    of_task, of_seed, values = (cell.column(name)[order] for name in ("task", "seed", metric))
+    values = values.astype(float)
     episodes = {
         task.name: np.stack([values[(of_task == task.name) & (of_seed == seed)] for seed in cell.seeds])
         for task in tasks.get(cell.config.group).tasks
@@ -96,17 +98,18 @@ def interquartile_mean(scores: Scores) -> Value:
 def episode_noise(scores: Scores) -> float:
     """The standard error of the average that is due to the finite number of evaluation episodes alone, with these seeds.
 
-    It is that of episodes whose starts and goals are drawn at random. Those of PointReach are fixed: there it is no error, only
-    how much goals differ.
+    It is that of episodes whose starts and goals are drawn at random, the same ones for all seeds: what is hard for one is often
+    hard for all. Those of PointReach are fixed: there it is no error, only how much goals differ.
     """
     errors = [_error_of_task(values) for block in scores.blocks for values in block.episodes.values()]
     return float(np.linalg.norm(errors) / len(errors))
 
 
 def _error_of_task(values: np.ndarray) -> float:
-    seeds, episodes = values.shape
-    variances = values.var(axis=-1, ddof=1) if episodes > 1 else np.zeros(seeds)  # one episode says nothing about its noise
-    return float(np.sqrt((variances / episodes).sum()) / seeds)
+    over_seeds = values.mean(axis=0)
+    if len(over_seeds) < 2:
+        return 0.0  # one says nothing about its noise
+    return float(over_seeds.std(ddof=1) / np.sqrt(len(over_seeds)))
 
 
 def probability_of_improvement(one: Scores, other: Scores) -> Value:

@@ -181,8 +181,8 @@ def read_all(folder: Path) -> list[Timing]:
 
 
 def _read_file(path: Path) -> Timing:
-    with records.reading(path):
-        table = pq.read_table(path)
+    with records.reading(path) as file:
+        table = pq.read_table(file)
         about = records.about(path, table, records.TIMING, _FORMAT)
         (interval,) = set(table.column("updates").to_pylist())
         chunks = tuple(table.column("seconds").to_pylist())

@@ -107,7 +107,7 @@ class Bench:
             prepare=lambda groups: ensure(groups, self.yes),
         )
         reprinted = {cell.group.name: cell.config.checksum for cell in planned if cell.problem is None}
-        others = sorted(name for name, checksum in reprinted.items() if checksum != checksums().get(name))
+        others = sorted(name for name, checksum in reprinted.items() if checksum != checksums().get(name, checksum))
         if others:
             console.print(f"note: the records on {', '.join(others)} are of agents trained on other data than goatrl makes")
         missing = sum(bool(cell.missing) for cell in planned)
@@ -157,7 +157,7 @@ def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) ->
     write_text(written / "table.csv", tables.comma_separated(by_metric))
     write_text(written / "averages.md", tables.averages_markdown(averages, suite.decimals))
     console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)")
-    console.print("intervals are over seeds; episodes: standard error that is due to their number alone\n")
+    console.print("intervals are over seeds, a single one has none; episodes: standard error that is due to their number alone\n")
     over_splits = [average for average in averages["success"] if not average.group]
     console.print(tables.averages_terminal(over_splits, suite.decimals))
     other = sorted({cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates})

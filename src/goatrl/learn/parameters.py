@@ -35,7 +35,7 @@ def hyperparameters(algorithm: Any, prefix: str = "") -> dict[str, Number]:
                 if inner.keys() & found.keys():
                     raise GoatError(f"this composition has two parts named {_part_name(part)}; their numbers would share a name")
                 found |= inner
-        elif parts and (value is not None or "float" in str(field.type)):
+        elif parts and (value is not None or "float" in _declared(field)):
             found[prefix + field.name] = value
     return found
 
@@ -55,12 +55,17 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
     for field in dataclasses.fields(part):
         current = getattr(part, field.name)
         if prefix + field.name == name:
-            changes[field.name] = _as_declared(name, value, str(field.type))
+            changes[field.name] = _as_declared(name, value, _declared(field))
         elif isinstance(current, tuple):
             changes[field.name] = tuple(_replace(each, name, value, _part_name(each) + ".") for each in current)
         elif dataclasses.is_dataclass(current):
             changes[field.name] = _replace(current, name, value, _part_name(current) + ".")
     return dataclasses.replace(part, **changes)
+
+
+def _declared(field: dataclasses.Field) -> str:
+    """The type of a field in words: it is text already where a module postpones its annotations."""
+    return field.type.__name__ if isinstance(field.type, type) else str(field.type)
 
 
 def _as_declared(name: str, value: Number, declared: str) -> Number:

@@ -6,6 +6,7 @@ import base64
 import dataclasses
 import json
 import math
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import resources
@@ -410,7 +411,7 @@ def _reproduction(experiment: Experiment) -> Json:
         {
             "group": name,
             "dataset": sorted({config.checksum for config in mine}),
-            "listed": {config.checksum for config in mine} == {checksums().get(name)},
+            "listed": all(config.checksum == checksums().get(name, config.checksum) for config in mine),
             "evaluation": sorted({config.evaluation for config in mine}),
         }
         for name, mine in configs.items()
@@ -431,7 +432,7 @@ def command(experiment: Experiment) -> str:
     if experiment.labels != [column.label for column in suite.columns]:
         words += [
             "--algorithms",
-            *dict.fromkeys(f"./{c.config.algorithm}.py" if c.config.source else c.config.algorithm for c in cells),
+            *dict.fromkeys("FILE.py" if c.config.source else shlex.quote(c.config.algorithm) for c in cells),
         ]
     words += ["--seeds", str(1 + max(max(cell.seeds) for cell in cells))]
     updates = {cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates}

@@ -166,7 +166,7 @@ function verdicts(experiment) {
   return section("The paper’s conclusions",
     h("p", { class: "soft small" }, experiment.kind === "timing"
       ? "Each is a statement about times: decided where the chunks of two algorithms do not overlap."
-      : "Each is a statement about numbers, tried on resamples of the seeds: held if true in at least 97.5 % of them, not held if in at most 2.5 %, undecided otherwise."),
+      : "Each is a statement about numbers, tried on resamples of the seeds: held if true in at least 97.5 % of them, not held if in at most 2.5 %, undecided otherwise. Whether one algorithm improves on another is undecided where the interval of that probability includes 1/2."),
     h("ul", { class: "verdicts" }, ...items),
     rest ? h("p", { class: "soft small" }, `${rest} of ${experiment.verdicts.length} not checked: they need cells that were not run.`) : null);
 }
