@@ -13,9 +13,11 @@ from safetensors import numpy as safetensors
 
 import goatrl
 from goatrl import cli, files, tasks
+from goatrl.benchmark import suites
 from goatrl.cli import datasets as making_commands
 from goatrl.cli.console import console
 from goatrl.data import collect, load, making
+from goatrl.report import data_figures, figures
 from goatrl.tasks import registry
 
 NAME = "hand-near-far"
@@ -35,6 +37,17 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def goat(*arguments: object) -> int:
     return cli.main([str(argument) for argument in arguments])
+
+
+def test_all_means_the_groups_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither PointReach's, which are made whenever they are needed, nor variants."""
+    made, drawn = [], []
+    monkeypatch.setattr(cli.data, "make_with_progress", lambda group, threads: made.append(group.name))
+    monkeypatch.setattr(data_figures, "regions", lambda groups: drawn.extend(group.name for group in groups))
+    monkeypatch.setattr(figures, "save", lambda figure, path: None)
+    assert goat("data", "make", "--all") == 0
+    assert goat("figure", "regions", "--out", "regions.png") == 0
+    assert made == drawn == list(suites.get("paper").groups)
 
 
 def test_a_dataset_is_made_once_and_found_again(capsys: pytest.CaptureFixture[str]) -> None:
