@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from goatrl import algorithms
+from goatrl import algorithms, cli
 from goatrl.benchmark import timing
 from goatrl.benchmark.curves import Curve
 from goatrl.benchmark.records import Cell, CellConfig, Training
@@ -105,3 +105,15 @@ def learning(start: float, end: float, half: float, seeds: int = 5, judgements: 
     course = start + (end - start) * (1 - 0.5 ** (np.arange(judgements) / half))
     rates = np.clip(course + rng.normal(0, 0.05, (seeds, 1)) * np.linspace(1, 0.4, judgements), 0, 1)
     return rng.binomial(100, rates) / 100
+
+
+def goat(*arguments: object) -> int:
+    """The command line, as typed."""
+    return cli.main([str(argument) for argument in arguments])
+
+
+def error_line(capsys: pytest.CaptureFixture[str]) -> str:
+    text = capsys.readouterr().err.strip()
+    assert text.startswith("goat: ")
+    assert "\n" not in text, "an error is one line"
+    return text

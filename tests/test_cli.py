@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from conftest import error_line, goat
 from goatrl import algorithms, cli
 from goatrl import data as datasets
 from goatrl.benchmark import records, runner
@@ -50,17 +51,6 @@ GROUP = "pointreach-non-expert-10"
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
-
-
-def goat(*arguments: object) -> int:
-    return cli.main([str(argument) for argument in arguments])
-
-
-def error_line(capsys: pytest.CaptureFixture[str]) -> str:
-    text = capsys.readouterr().err.strip()
-    assert text.startswith("goat: ")
-    assert "\n" not in text, "an error is one line"
-    return text
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -12,6 +12,7 @@ import pytest
 from safetensors import numpy as safetensors
 
 import goatrl
+from conftest import goat
 from goatrl import cli, files, tasks
 from goatrl.benchmark import suites
 from goatrl.cli import datasets as making_commands
@@ -33,10 +34,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-
-
-def goat(*arguments: object) -> int:
-    return cli.main([str(argument) for argument in arguments])
 
 
 def test_all_means_the_groups_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
 
+from conftest import goat
 from goatrl import checkpoint, cli, expert_training, finetune, tasks
 from goatrl.agents import of_run
 from goatrl.cli.view import View
@@ -293,10 +294,6 @@ def test_an_experts_folder_holds_its_best_agent(tmp_path: Path) -> None:
     found = of_run(tmp_path)
     same(found.state, best)
     assert (found.label, found.spec, found.group, found.unfinished) == ("slide expert", plan.group.spec, None, "")
-
-
-def goat(*arguments: object) -> int:
-    return cli.main([str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from matplotlib.collections import PathCollection
 from PIL import Image
 from rich.console import Console
 
-from conftest import learning, made_by_hand, made_curve
+from conftest import goat, learning, made_by_hand, made_curve
 from goatrl import cli, finetune, tasks
 from goatrl import data as datasets
 from goatrl.benchmark import curves, estimate, finetuning, records
@@ -415,10 +415,6 @@ def test_names_never_cover_each_other(heights: list[float]) -> None:
 SMALL = "reach-left-right"
 EPISODES = 8  # two rounds
 QUICK = Column("GOAT", "gcsl")
-
-
-def goat(*arguments: object) -> int:
-    return cli.main([str(argument) for argument in arguments])
 
 
 def bench(*arguments: object, suite: str = "finetune-ddpg") -> int:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import goatrl
+from conftest import goat
 from goatrl import cli, tasks
 from goatrl import data as datasets
 from goatrl.data import minari
@@ -37,10 +38,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     return folder
-
-
-def goat(*arguments: object) -> int:
-    return cli.main([str(argument) for argument in arguments])
 
 
 def everything(folder: Path) -> list[str]:

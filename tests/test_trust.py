@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import error_line, goat
 from goatrl import algorithms, checkpoint, cli, finetune, tasks
 from goatrl import data as datasets
 from goatrl.agents import load_policy
@@ -55,17 +56,6 @@ def new_process() -> None:
     registry._ENTRIES.clear()
     registry._ENTRIES.update(BUILT_IN)
     MARKER.unlink(missing_ok=True)
-
-
-def goat(*arguments: object) -> int:
-    return cli.main([str(argument) for argument in arguments])
-
-
-def error_line(capsys: pytest.CaptureFixture[str]) -> str:
-    text = capsys.readouterr().err.strip()
-    assert text.startswith("goat: ")
-    assert "\n" not in text, "an error is one line"
-    return text
 
 
 def digest() -> str:
