@@ -480,7 +480,7 @@ def test_the_command_gives_the_records_again(folder: Path, cells: list[Cell]) ->
         == "goat bench paper --groups push-left-right --algorithms goat --seeds 3 --updates 80 --data push-left-right=FILE"
     )
     mine = dataclasses.replace(cells[0], label="Mine", config=dataclasses.replace(cells[0].config, algorithm="mine", source="1234"))
-    assert command(mine) == "goat bench paper --groups push-left-right --algorithms ./mine.py --seeds 3"
+    assert command(mine) == "goat bench paper --groups push-left-right --algorithms FILE.py --seeds 3"
 
 
 def test_the_best_is_best_over_the_tasks_that_all_have(folder: Path, cells: list[Cell]) -> None:

@@ -22,7 +22,7 @@ from goatrl.benchmark.finetuning import Suite
 from goatrl.benchmark.statements import Verdict
 from goatrl.benchmark.statistics import Interval, in_order
 from goatrl.data.making import checksums
-from goatrl.report.shared import experiment_name, merged_versions, span, statements
+from goatrl.report.shared import as_typed, experiment_name, merged_versions, span, statements
 from goatrl.tasks import TaskGroup
 
 Json = dict[str, Any]
@@ -251,8 +251,9 @@ def command(experiment: Experiment) -> str:
     if len(experiment.groups) < len(suite.groups):
         words += ["--groups", *(group.name for group in experiment.groups)]
     if experiment.labels != [column.label for column in suite.columns]:
-        named = [curves.RANDOM if c["from"] == curves.RANDOM else c["from"]["algorithm"] for _, c in configs]
-        words += ["--algorithms", *dict.fromkeys(f"./{Path(name).name}" if name.endswith(".py") else name for name in named)]
+        random = {"algorithm": curves.RANDOM}
+        named = [random if config["from"] == curves.RANDOM else config["from"] for _, config in configs]
+        words += ["--algorithms", *dict.fromkeys(as_typed(each["algorithm"], each.get("source", "")) for each in named)]
     words += ["--seeds", str(max(len(config["seeds"]) for _, config in configs))]
     updates = sorted({origin["updates"] for group, origin in trained if origin["updates"] != tasks.get(group).settings.updates})
     episodes = sorted({config["episodes"] for _, config in configs if config["episodes"] != finetune.EPISODES})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,11 @@ def merged_versions(found: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
         for name, version in each.items():
             merged.setdefault(name, set()).add(version)
     return {name: sorted(versions) for name, versions in merged.items()}
+
+
+def as_typed(algorithm: str, source: str) -> str:
+    """An algorithm on the command line; FILE.py stands for the user's own file, which records do not hold."""
+    return "FILE.py" if source else shlex.quote(algorithm)
 
 
 def experiment_name(folder: Path, suite: str) -> str:

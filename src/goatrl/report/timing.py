@@ -16,7 +16,7 @@ from rich.table import Table
 from goatrl.benchmark import timing
 from goatrl.benchmark.statements import Verdict
 from goatrl.benchmark.timing import Timing
-from goatrl.report.shared import experiment_name, merged_versions, statements
+from goatrl.report.shared import as_typed, experiment_name, merged_versions, statements
 
 BASE = "BC"  # of whose time the others' are multiples
 
@@ -106,7 +106,7 @@ def command(found: Sequence[Timing]) -> str:
     config, words = found[0].config, ["goat", "bench", timing.SUITE.name]
     if [each.label for each in found] != [column.label for column in timing.SUITE.columns]:
         chosen = (each.config for each in found)
-        words += ["--algorithms", *(f"./{each.algorithm}.py" if each.source else each.algorithm for each in chosen)]
+        words += ["--algorithms", *(as_typed(each.algorithm, each.source) for each in chosen)]
     words += ["--seeds", str(config.seeds)]
     if config.updates != timing.GROUP.settings.updates:
         words += ["--updates", str(config.updates)]

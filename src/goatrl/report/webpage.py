@@ -6,7 +6,6 @@ import base64
 import dataclasses
 import json
 import math
-import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import resources
@@ -23,7 +22,7 @@ from goatrl.benchmark.statistics import Average, Scores
 from goatrl.benchmark.suites import Suite
 from goatrl.data.making import checksums
 from goatrl.report import finetuning, maps, tables, timing
-from goatrl.report.shared import merged_versions, span
+from goatrl.report.shared import as_typed, merged_versions, span
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError
 
@@ -432,7 +431,7 @@ def command(experiment: Experiment) -> str:
     if experiment.labels != [column.label for column in suite.columns]:
         words += [
             "--algorithms",
-            *dict.fromkeys("FILE.py" if c.config.source else shlex.quote(c.config.algorithm) for c in cells),
+            *dict.fromkeys(as_typed(c.config.algorithm, c.config.source) for c in cells),
         ]
     words += ["--seeds", str(1 + max(max(cell.seeds) for cell in cells))]
     updates = {cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates}
