@@ -68,7 +68,7 @@ def train(group: str = POINT, *more: object) -> None:
     new_process()
 
 
-def refused(what: Path, message: str, capsys: pytest.CaptureFixture[str], *option: object) -> None:
+def assert_refused(what: Path, message: str, capsys: pytest.CaptureFixture[str], *option: object) -> None:
     """Every way to open a run says the same, in one line, and executes nothing (but what `option` names)."""
     commands: list[list[object]] = [["view", REACH, "--task", "Right", "--run", what, "--out", "x.gif"]]
     if what.is_dir():
@@ -90,7 +90,7 @@ def test_a_run_of_ones_own_algorithm_needs_its_file(capsys: pytest.CaptureFixtur
     train()
     stored = json.loads(Path("run/config.json").read_text())["config"]
     assert (stored["algorithm"], stored["source"]) == ("careful_imitation", digest())
-    refused(Path("run"), f"run was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
+    assert_refused(Path("run"), f"run was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
     assert goat("evaluate", "run", "--algorithm", OWN) == 0
     assert "Careful on Expert 10" in capsys.readouterr().out
     assert goat("figure", "trajectories", "run", "--algorithm", OWN, "--out", "x.png") == 0
@@ -103,7 +103,7 @@ def test_a_file_that_has_changed_since_training_is_refused(capsys: pytest.Captur
     train()
     OWN.write_text(TEXT + "# edited\n")
     message = "'careful_imitation' (careful.py is not its file, or has changed since training: its SHA-256 differs)"
-    refused(Path("run"), message, capsys, "--algorithm", OWN)
+    assert_refused(Path("run"), message, capsys, "--algorithm", OWN)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 2
     assert "run holds another run (differs in source)" in error_line(capsys)
     OWN.write_text(TEXT)
@@ -125,7 +125,7 @@ def test_a_path_in_a_config_is_only_text(source: bool, capsys: pytest.CaptureFix
     stored = json.loads(path.read_text())
     stored["config"] |= {"algorithm": str(OWN.resolve())} | ({} if source else {"source": ""})
     path.write_text(json.dumps(stored))
-    refused(Path("run"), f"run was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}", capsys)
+    assert_refused(Path("run"), f"run was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}", capsys)
     # The SHA-256 says which one it is, wherever it lies now.
     assert goat("evaluate", "run", "--algorithm", OWN) == (0 if source else 2)
 
@@ -138,7 +138,7 @@ def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(capsys: p
     path.write_text(json.dumps(stored))
     assert goat("evaluate", "run") == 2
     assert "unknown algorithm 'careful_imitation'" in error_line(capsys)
-    refused(Path("run"), "careful.py is not its file", capsys, "--algorithm", OWN)
+    assert_refused(Path("run"), "careful.py is not its file", capsys, "--algorithm", OWN)
 
 
 def test_fine_tuning_by_ones_own_algorithm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,13 +154,13 @@ def test_fine_tuning_by_ones_own_algorithm(monkeypatch: pytest.MonkeyPatch, caps
     origin = json.loads(Path("own/config.json").read_text())["config"]["from"]
     assert (origin["algorithm"], origin["label"], origin["source"]) == ("careful_imitation", "Careful", digest())
     new_process()
-    refused(Path("own"), f"own was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
+    assert_refused(Path("own"), f"own was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
     assert load_policy("own", algorithm=OWN)(np.zeros(10), np.zeros(3)).shape == (4,)
     new_process()
     stored = json.loads(Path("own/config.json").read_text())
     stored["config"]["from"] |= {"algorithm": str(OWN.resolve()), "source": ""}
     Path("own/config.json").write_text(json.dumps(stored))
-    refused(Path("own"), f"own was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}", capsys)
+    assert_refused(Path("own"), f"own was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}", capsys)
     # Agents that go on by DDPG+HER are DDPG+HER's: whatever they came from plays no part.
     assert goat("finetune", "run", "--algorithm", OWN, "--episodes", 4, "--out", "ddpg") == 0
     new_process()
@@ -173,7 +173,7 @@ def test_agents_of_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat(*bench) == 0
     new_process()
     (file,) = Path("out/agents").iterdir()
-    refused(file, f"{file} was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
+    assert_refused(file, f"{file} was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
     assert load_policy(file, algorithm=OWN)(np.zeros(2), np.ones(2)).shape == (2,)
     new_process()
     capsys.readouterr()
@@ -189,7 +189,7 @@ def test_crafted_agents_of_a_benchmark(source: str, capsys: pytest.CaptureFixtur
     config = CellConfig(POINT, f"./{OWN}", source, {}, tasks.get(POINT).spec, "data", "tasks", 8, 8)
     about = {"config": dataclasses.asdict(config), "training": dataclasses.asdict(Training((0,), {}, 1, 1.0))}
     checkpoint.save(Path("crafted.safetensors"), {"step": np.zeros(1)}, about)
-    refused(Path("crafted.safetensors"), f"was trained by an algorithm of your own, './{OWN}'; {NAME_IT}", capsys)
+    assert_refused(Path("crafted.safetensors"), f"was trained by an algorithm of your own, './{OWN}'; {NAME_IT}", capsys)
 
 
 def test_what_is_hashed_is_what_is_executed() -> None:
