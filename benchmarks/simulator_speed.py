@@ -30,8 +30,7 @@ from goatrl.train import init
 
 STEPS = 49
 APPROACH = 15
-ROBOTS = [group for group in tasks.groups().values() if group.family != "point" and not group.variant_of]
-GROUPS = {group.family: group.name for group in ROBOTS}  # one of each family
+GROUPS = {group.family: group.name for group in tasks.robots()}  # one of each family
 
 
 def actions_with_contact(family: str, starts: np.ndarray, seed: int = 0) -> np.ndarray:

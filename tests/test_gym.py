@@ -13,7 +13,7 @@ from goatrl.sim.mujoco import Simulator
 from goatrl.sim.registration import identifier
 from goatrl.types import GoatError
 
-GROUPS = [group for group in tasks.groups().values() if group.family != "point" and not group.variant_of]
+GROUPS = tasks.robots()
 IDS = [identifier(group, task) for group in GROUPS for task in group.tasks]
 ONE_OF_EACH = ["goatrl/ReachFar-v0", "goatrl/PushNear2Far-v0", "goatrl/PickHigh-v0", "goatrl/SlideFar-v0", "goatrl/HandReachFar-v0"]
 

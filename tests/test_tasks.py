@@ -18,7 +18,7 @@ from goatrl.tasks import Task, TaskGroup, fetch, hand
 from goatrl.tasks.regions import NOTHING, Box, Points, Redrawn, RedrawnRing, everywhere
 from goatrl.types import GoatError
 
-GROUPS = {name: group for name, group in tasks.groups().items() if group.family != "point" and not group.variant_of}
+GROUPS = {group.name: group for group in tasks.robots()}
 TASKS = [(group, task) for group in GROUPS.values() for task in group.tasks]
 each_task = pytest.mark.parametrize(("group", "task"), TASKS, ids=[f"{group.name} {task.name}" for group, task in TASKS])
 some_seeds = settings(max_examples=20)

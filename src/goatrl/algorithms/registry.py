@@ -106,7 +106,9 @@ def load_file(file: Path | str) -> Entry:
     except BaseException as error:  # sys.exit() and Ctrl-C too: what is registered by half must not count as the package's own
         _ENTRIES.clear()
         _ENTRIES.update(before)
-        raise (_fault(path, error) if isinstance(error, Exception) else error) from error.__cause__
+        if isinstance(error, Exception):
+            raise _fault(path, error) from error
+        raise
     _ENTRIES[entry.name] = dataclasses.replace(entry, source=source, file=str(path), build=_guarded(path, entry.build))
     return _ENTRIES[entry.name]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from goatrl import tasks
 from goatrl.algorithms.goat import ENSEMBLE
 from goatrl.benchmark.statements import BENCHMARK, DIDACTIC, Conclusion, rises
-from goatrl.tasks import fetch, hand
+from goatrl.tasks import fetch
 from goatrl.types import unknown
 
 
@@ -73,7 +74,7 @@ PAPER_COLUMNS = (
 
 SLIDE_BY_END = tuple(column for column in PAPER_COLUMNS if column.algorithm in ("goat_tau", "goat", "wgcsl", "marwil_her", "bc"))
 
-ROBOTS = tuple(group.name for group in (*fetch.GROUPS, *hand.GROUPS))
+ROBOTS = tuple(group.name for group in tasks.robots())
 LADDER = (("+HER", "BC"), ("+EAW", "+HER"), ("+DSW", "+EAW"), ("+Ens", "+DSW"), ("+UW", "+Ens"), ("+ER", "+UW"))
 PUSH_AND_PICK = tuple(name for name in ROBOTS if name.startswith(("push", "pick")))
 

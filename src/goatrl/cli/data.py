@@ -46,7 +46,7 @@ class DataMake:
 
     def run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups]
-        chosen += [group for group in tasks.groups().values() if self.all and _is_of_the_paper(group) and group not in chosen]
+        chosen += [group for group in tasks.robots() if self.all and group not in chosen]
         if not chosen:
             raise GoatError("name task groups, or say --all; see `goat list`")
         if self.out is not None:
@@ -103,10 +103,6 @@ class DataVerify:
                 differing.append(name)
         if differing:
             raise DifferentData(f"not the listed dataset: {', '.join(differing)}; delete it and make it again")
-
-
-def _is_of_the_paper(group: TaskGroup) -> bool:
-    return group.collection is not None and not group.variant_of
 
 
 class DifferentData(GoatError):

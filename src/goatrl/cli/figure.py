@@ -269,9 +269,7 @@ class FigureRegions:
     """Task groups; all nine of the robots if none is named."""
 
     def run(self) -> None:
-        chosen = [tasks.get(name) for name in self.groups] or [
-            g for g in tasks.groups().values() if g.family != "point" and not g.variant_of
-        ]
+        chosen = [tasks.get(name) for name in self.groups] or list(tasks.robots())
         flat = [group.name for group in chosen if group.family == "point"]
         if flat:
             raise GoatError(f"{flat[0]} has no regions to draw, its goals are 20 points; name groups of robots (`goat list`)")

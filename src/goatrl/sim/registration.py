@@ -14,8 +14,8 @@ def identifier(group: TaskGroup, task: Task) -> str:
 
 
 def register_environments() -> None:
-    for group in tasks.groups().values():
-        for task in group.tasks if group.collection is not None and not group.variant_of else ():
+    for group in tasks.robots():
+        for task in group.tasks:
             gymnasium.register(
                 identifier(group, task),
                 entry_point="goatrl.sim.gym:RobotTask",

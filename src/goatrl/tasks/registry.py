@@ -13,6 +13,11 @@ def groups() -> dict[str, TaskGroup]:
     return dict(_GROUPS)
 
 
+def robots() -> tuple[TaskGroup, ...]:
+    """The robots' groups of the paper, in its order; variants of them are not among these."""
+    return (*fetch.GROUPS, *hand.GROUPS)
+
+
 def get(name: str) -> TaskGroup:
     if name not in _GROUPS:
         raise unknown("task group", name, _GROUPS)
