@@ -1,4 +1,5 @@
-"""Where the time of one task group goes: its dataset, unless it is made already, five seeds of GOAT, all tasks judged.
+"""Where the time of one task group goes: its dataset, unless it is made already, five seeds of
+GOAT, all tasks judged.
 
 python benchmarks/group_time.py [GROUP] [UPDATES]
 """
@@ -9,9 +10,9 @@ import time
 import jax
 
 from goatrl import algorithms, tasks
-from goatrl.data.making import cached, make_cached, of_group
-from goatrl.evaluate import evaluate
-from goatrl.train import train
+from goatrl.data.cache import cached, make_cached, of_group
+from goatrl.evaluation.episodes import evaluate
+from goatrl.training.offline import train
 
 group = tasks.get(sys.argv[1] if len(sys.argv) > 1 else "push-left-right")
 updates = int(sys.argv[2]) if len(sys.argv) > 2 else group.settings.updates
@@ -34,7 +35,14 @@ if group.collection is not None and not cached(group).exists():
     lap("dataset")
 episodes = of_group(group)
 lap("dataset, read from the cache")
-chunks = train(members, group.spec, episodes, updates=updates, batch_size=group.settings.batch_size, interval=interval)
+chunks = train(
+    members,
+    group.spec,
+    episodes,
+    updates=updates,
+    batch_size=group.settings.batch_size,
+    interval=interval,
+)
 chunk = next(chunks)
 lap("compilation and first tenth")
 for chunk in chunks:

@@ -1,9 +1,9 @@
 """How fast the batched simulator is, as ratios within one run.
 
-Every figure times the same robots in the same episodes, resets included: towards the object first, then at random, so that
-contacts occur.
+Every figure times the same robots in the same episodes, resets included: towards the object first,
+then at random, so that contacts occur.
 
-    python benchmarks/simulator_speed.py [--families push slide] [--robots 128] [--threads 2] [--workers 2]
+    python benchmarks/simulator_speed.py [--families push slide] [--robots 128] [--threads 2]
     python benchmarks/simulator_speed.py --families --evaluate push-left-right
 """
 
@@ -22,11 +22,11 @@ import mujoco
 import numpy as np
 
 from goatrl import algorithms, tasks
-from goatrl.evaluate import evaluate
+from goatrl.evaluation.episodes import evaluate
 from goatrl.learn import normalize
 from goatrl.sim import robots
 from goatrl.sim.mujoco import Simulator
-from goatrl.train import init
+from goatrl.training.offline import init
 
 STEPS = 49
 APPROACH = 15
@@ -37,7 +37,9 @@ def actions_with_contact(family: str, starts: np.ndarray, seed: int = 0) -> np.n
     """(STEPS, robots, action_dim): towards the object, then at random."""
     simulator = Simulator(family, len(starts))
     observations, _ = simulator.reset(starts)
-    actions = np.random.default_rng(seed).uniform(-1, 1, (STEPS, len(starts), tasks.get(GROUPS[family]).spec.action_dim))
+    actions = np.random.default_rng(seed).uniform(
+        -1, 1, (STEPS, len(starts), tasks.get(GROUPS[family]).spec.action_dim)
+    )
     for step in range(STEPS):
         if simulator.robot.has_object and step < APPROACH:
             actions[step, :, :3] = np.clip(10 * (observations[:, 3:6] - observations[:, :3]), -1, 1)
@@ -81,7 +83,9 @@ def bare(family: str, starts: np.ndarray, actions: np.ndarray) -> float:
 
 
 def library_starts(family: str, count: int) -> np.ndarray:
-    """Where the library's environment puts the object for seeds 0, 1, …, so that all contestants run the same trajectories."""
+    """Where the library's environment puts the object for seeds 0, 1, …, so that all contestants
+    run the same trajectories.
+    """
     environment = robots.get(family).environment
     if not robots.get(family).has_object:
         return np.zeros((count, 0))
@@ -105,7 +109,9 @@ def gymnasium_loop(family: str, actions: np.ndarray) -> float:
 
 def asynchronous(family: str, actions: np.ndarray, workers: int) -> float:
     """Steps per second of Gymnasium's AsyncVectorEnv, episode after episode in every worker."""
-    environments = gymnasium.make_vec(registered(family), num_envs=workers, vectorization_mode="async")
+    environments = gymnasium.make_vec(
+        registered(family), num_envs=workers, vectorization_mode="async"
+    )
     begun = time.perf_counter()
     for first in range(0, actions.shape[1], workers):
         environments.reset(seed=list(range(first, first + workers)))
@@ -120,29 +126,50 @@ def registered(family: str) -> str:
     """The library's environment with the dynamics of the recordings, as gymnasium.make gives it."""
     name = f"library/{family}-v0"
     if name not in gymnasium.registry:
-        gymnasium.register(name, entry_point=partial(robots.make_environment, family, prune=False), max_episode_steps=STEPS + 1)
+        gymnasium.register(
+            name,
+            entry_point=partial(robots.make_environment, family, prune=False),
+            max_episode_steps=STEPS + 1,
+        )
     return name
 
 
-def measure(family: str, count: int, threads: Sequence[int], workers: int, repeats: int) -> dict[str, float]:
+def measure(
+    family: str, count: int, threads: Sequence[int], workers: int, repeats: int
+) -> dict[str, float]:
     starts = library_starts(family, count)
     actions = actions_with_contact(family, starts)
-    contestants = {"bare mj_step": lambda: bare(family, starts, actions), "1 thread": lambda: batched(family, starts, actions, 1)}
-    contestants |= {f"{n} threads": lambda n=n: batched(family, starts, actions, n) for n in threads if n > 1}
+    contestants = {
+        "bare mj_step": lambda: bare(family, starts, actions),
+        "1 thread": lambda: batched(family, starts, actions, 1),
+    }
+    contestants |= {
+        f"{n} threads": lambda n=n: batched(family, starts, actions, n) for n in threads if n > 1
+    }
     if workers:
         contestants["gymnasium loop"] = lambda: gymnasium_loop(family, actions)
-        contestants[f"AsyncVectorEnv with {workers} workers"] = lambda: asynchronous(family, actions, workers)
+        contestants[f"AsyncVectorEnv with {workers} workers"] = lambda: asynchronous(
+            family, actions, workers
+        )
     # All contestants in turn, several times: what else the machine does meets all of them.
     rates = [{name: run() for name, run in contestants.items()} for _ in range(repeats)]
     rate = {name: float(np.median([each[name] for each in rates])) for name in contestants}
     ours = f"{threads[-1]} threads"
     ratios = {"1 thread / bare mj_step": rate["1 thread"] / rate["bare mj_step"]}
-    ratios |= {f"{ours} / {name}": rate[ours] / rate[name] for name in contestants if name not in ("bare mj_step", ours)}
-    return {f"{name}, steps/s": round(value, 1) for name, value in rate.items()} | {n: round(v, 3) for n, v in ratios.items()}
+    ratios |= {
+        f"{ours} / {name}": rate[ours] / rate[name]
+        for name in contestants
+        if name not in ("bare mj_step", ours)
+    }
+    return {f"{name}, steps/s": round(value, 1) for name, value in rate.items()} | {
+        n: round(v, 3) for n, v in ratios.items()
+    }
 
 
 def evaluation(group_name: str, seeds: int) -> dict[str, float]:
-    """Seconds to judge one agent with some seeds on all tasks of a group; before its first update."""
+    """Seconds to judge one agent with some seeds on all tasks of a group; before its first
+    update.
+    """
     group = tasks.get(group_name)
     members = [(algorithms.get("goat").build(group.settings), seed) for seed in range(seeds)]
     state = init(members, group.spec, normalize.identity(group.spec))
@@ -150,21 +177,40 @@ def evaluation(group_name: str, seeds: int) -> dict[str, float]:
     episodes = evaluate(members, state, group)
     seconds = time.perf_counter() - begun
     steps = episodes.num_rows * group.spec.horizon
-    return {"episodes": episodes.num_rows, "seconds": round(seconds, 1), "steps/s": round(steps / seconds, 1)}
+    return {
+        "episodes": episodes.num_rows,
+        "seconds": round(seconds, 1),
+        "steps/s": round(steps / seconds, 1),
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--families", nargs="*", default=list(GROUPS), choices=list(GROUPS))
     parser.add_argument("--robots", type=int, default=128)
     parser.add_argument("--threads", type=int, nargs="+", default=[len(os.sched_getaffinity(0))])
-    parser.add_argument("--workers", type=int, default=2, help="of AsyncVectorEnv; 0 leaves both Gymnasium loops out")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=2,
+        help="of AsyncVectorEnv; 0 leaves both Gymnasium loops out",
+    )
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--evaluate", metavar="GROUP", help="also time the judging of one agent on a group's tasks")
+    parser.add_argument(
+        "--evaluate", metavar="GROUP", help="also time the judging of one agent on a group's tasks"
+    )
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # Gymnasium's advice about environments
     if chosen.evaluate:
-        print(json.dumps({f"judging 5 seeds on {chosen.evaluate}": evaluation(chosen.evaluate, seeds=5)}, indent=2), flush=True)
+        print(
+            json.dumps(
+                {f"judging 5 seeds on {chosen.evaluate}": evaluation(chosen.evaluate, seeds=5)},
+                indent=2,
+            ),
+            flush=True,
+        )
     for family in chosen.families:
         report = measure(family, chosen.robots, chosen.threads, chosen.workers, chosen.repeats)
         print(json.dumps({family: report}, indent=2), flush=True)

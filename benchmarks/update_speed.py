@@ -3,7 +3,8 @@
     python benchmarks/update_speed.py                  # what this machine can do
     python benchmarks/update_speed.py --members 5 60   # seeds in one vmap
 
-Sizes are those of Push: 5,000 episodes of 49 actions, observation 25, goal 3, action 4, batch 512, 5 critics.
+Sizes are those of Push: 5,000 episodes of 49 actions, observation 25, goal 3, action 4, batch 512,
+5 critics.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from goatrl import algorithms
-from goatrl import train as training
 from goatrl.learn import normalize, quantile
 from goatrl.learn.networks import init_ensemble, init_mlp
 from goatrl.learn.parameters import stack
+from goatrl.training import offline as training
 from goatrl.types import Episodes, Settings, make_episodes
 
 EPISODES, HORIZON, OBSERVATION, GOAL, ACTION, BATCH, CRITICS = 5_000, 49, 25, 3, 4, 512, 5
@@ -34,7 +35,9 @@ def dataset() -> Episodes:
     achieved = np.cumsum(rng.normal(0, 0.02, (EPISODES, HORIZON + 1, GOAL)), axis=1)
     observations = rng.normal(size=(EPISODES, HORIZON + 1, OBSERVATION))
     observations[..., :GOAL] = achieved
-    return make_episodes(observations, achieved, rng.uniform(-1, 1, (EPISODES, HORIZON, ACTION)), achieved[:, -1])
+    return make_episodes(
+        observations, achieved, rng.uniform(-1, 1, (EPISODES, HORIZON, ACTION)), achieved[:, -1]
+    )
 
 
 def best_time(call: Callable[[], object], repeats: int) -> float:
@@ -47,43 +50,60 @@ def best_time(call: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def update_time(episodes: Episodes, members: int, updates: int, repeats: int, name: str = "goat") -> float:
+def update_time(
+    episodes: Episodes, members: int, updates: int, repeats: int, name: str = "goat"
+) -> float:
     """Seconds for one update of all members, inside the real training scan."""
     settings = Settings()
     group = [(algorithms.get(name).build(settings), seed) for seed in range(members)]
     spec = episodes.spec(0.05)
-    stacked, keys = stack([algorithm for algorithm, _ in group]), training.seed_keys(group, stream=1)
+    stacked, keys = (
+        stack([algorithm for algorithm, _ in group]),
+        training.seed_keys(group, stream=1),
+    )
     on_device = jax.tree.map(jnp.asarray, episodes)
     state = training.init(group, spec, normalize.from_episodes(episodes))
     periods = updates // settings.target_every
 
     def call() -> object:
         nonlocal state
-        state, metrics = training.run_chunk(stacked, state, keys, on_device, periods, BATCH, spec.goal_threshold)
+        state, metrics = training.run_chunk(
+            stacked, state, keys, on_device, periods, BATCH, spec.goal_threshold
+        )
         return metrics
 
     return best_time(call, repeats) / (periods * settings.target_every)
 
 
 def matrix_products_time(repeats: int) -> float:
-    """Seconds for the matrix products of one GOAT update and nothing else: no bias, activation, optimiser, sampling."""
+    """Seconds for the matrix products of one GOAT update and nothing else: no bias, activation,
+    optimiser, sampling.
+    """
     key = jax.random.key(0)
     actor = [layer["w"] for layer in init_mlp(key, OBSERVATION + GOAL, ACTION)]
     critics = [layer["w"] for layer in init_ensemble(key, CRITICS, OBSERVATION + GOAL + ACTION, 1)]
-    x, xa = jax.random.normal(key, (BATCH, OBSERVATION + GOAL)), jax.random.normal(key, (BATCH, OBSERVATION + GOAL + ACTION))
+    x, xa = (
+        jax.random.normal(key, (BATCH, OBSERVATION + GOAL)),
+        jax.random.normal(key, (BATCH, OBSERVATION + GOAL + ACTION)),
+    )
 
     def forward(weights: list[jax.Array], x: jax.Array) -> jax.Array:
         for w in weights:
             x = x @ w
         return x
 
-    def products(actor: list[jax.Array], critics: list[jax.Array], x: jax.Array, xa: jax.Array) -> object:
+    def products(
+        actor: list[jax.Array], critics: list[jax.Array], x: jax.Array, xa: jax.Array
+    ) -> object:
         ensemble = jax.vmap(forward, in_axes=(0, None))
         both = jnp.concatenate([xa, xa + 1])
         action, actor_back = jax.vjp(lambda w: forward(w, x), actor)  # π(s), with gradient
         value, critic_back = jax.vjp(lambda w: ensemble(w, xa), critics)  # Q_i(s, a), with gradient
         others = forward(actor, x + 1), forward(actor[::1], x + 2)  # π(s'), target π(s')
-        values = ensemble(critics, both), ensemble(critics, xa + 2)  # Q_i at (s; s') and target Q_i at s'
+        values = (
+            ensemble(critics, both),
+            ensemble(critics, xa + 2),
+        )  # Q_i at (s; s') and target Q_i at s'
         return actor_back(action), critic_back(value), others, values
 
     compiled = jax.jit(products)
@@ -104,7 +124,9 @@ def percentile_time(members: int, updates: int, repeats: int) -> float:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     on_cpu = jax.default_backend() == "cpu"
     parser.add_argument("--members", type=int, nargs="+", default=[1] if on_cpu else [1, 5, 20, 60])
     parser.add_argument("--updates", type=int, default=40 if on_cpu else 1000)
@@ -112,7 +134,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--algorithm", default="goat")
     given = parser.parse_args(arguments)
     episodes = dataset()
-    report: dict[str, object] = {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "algorithm": given.algorithm}
+    report: dict[str, object] = {
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "algorithm": given.algorithm,
+    }
     for members in given.members:
         seconds = update_time(episodes, members, given.updates, given.repeats, given.algorithm)
         percentile = percentile_time(members, given.updates, given.repeats)
@@ -127,7 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         report["update / matrix products"] = report["1 members"]["update ms"] / (products * 1e3)  # type: ignore[index]
         report["peak memory GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     else:
-        report["peak device memory GiB"] = jax.devices()[0].memory_stats()["peak_bytes_in_use"] / 2**30
+        report["peak device memory GiB"] = (
+            jax.devices()[0].memory_stats()["peak_bytes_in_use"] / 2**30
+        )
     json.dump(report, sys.stdout, indent=2)
     print()
 

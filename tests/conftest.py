@@ -6,20 +6,12 @@ import os
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from goatrl import algorithms, cli
-from goatrl.benchmark import timing
-from goatrl.benchmark.curves import Curve
-from goatrl.benchmark.records import Cell, CellConfig, Training
-from goatrl.data import point
-from goatrl.evaluate import SCHEMA
-from goatrl.learn.parameters import hyperparameters
-from goatrl.types import Episodes, Spec, make_episodes
+from goatrl.data import pointreach
+from goatrl.types import Episodes, make_episodes
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Strict dtype promotion is not possible as well: optax raises Python floats to integer powers.
@@ -27,93 +19,35 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 hypothesis_settings.register_profile("goatrl", deadline=None, max_examples=60, derandomize=True)
 hypothesis_settings.load_profile("goatrl")
 
-REFERENCE_DATA = Path(os.environ.get("GOATRL_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "reference-data"))
+REFERENCE_DATA = Path(
+    os.environ.get("GOATRL_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "reference-data")
+)
 
 
 @pytest.fixture(scope="session")
 def reference_data() -> Path:
     """The authors' own files; they are not part of the repository."""
     if not REFERENCE_DATA.is_dir():
-        pytest.skip(f"the authors' data files are not at {REFERENCE_DATA}; set GOATRL_REFERENCE_DATA to their folder")
+        pytest.skip(
+            f"the authors' data files are not at {REFERENCE_DATA}; set GOATRL_REFERENCE_DATA to "
+            "their folder"
+        )
     return REFERENCE_DATA
-
-
-def linear(*weights: float, bias: float = 0.0):
-    """A network of one layer: weights · inputs + bias."""
-    return ({"w": jnp.asarray(weights)[:, None], "b": jnp.asarray([bias])},)
-
-
-def ensemble(*members):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
-
-
-def made_by_hand(group: str, rows: list[dict], seeds: tuple[int, ...], label: str = "GOAT") -> Cell:
-    """A record of the PointReach suite with these episodes."""
-    config = CellConfig(group, "any", "", {}, Spec(2, 2, 2, 49, 1.0), "data", "tasks", 1, 1)
-    training = Training(seeds, {"device": "none", "jax": "0"}, len(seeds), 1.0)
-    return Cell("pointreach", label, config, (training,), pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
 @pytest.fixture(scope="session")
 def point_episodes() -> Episodes:
-    return point.make("pointreach-non-expert-10")
+    return pointreach.make("pointreach-non-expert-10")
 
 
 @pytest.fixture(scope="session")
 def odd_episodes() -> Episodes:
-    """Every dimension different, so that a mixed-up axis cannot pass: observation 5, goal 3, action 2, T = 7, N = 4."""
+    """Every dimension different, so that a mixed-up axis cannot pass: observation 5, goal 3, action
+    2, T = 7, N = 4.
+    """
     rng = np.random.default_rng(0)
     achieved = rng.normal(size=(4, 8, 3))
     observations = np.concatenate([achieved, rng.normal(size=(4, 8, 2))], axis=-1)
-    return make_episodes(observations, achieved, rng.uniform(-1, 1, (4, 7, 2)), rng.normal(size=(4, 3)))
-
-
-def made_curve(
-    label: str, success: np.ndarray, suite: str = "finetune-ddpg", group: str = "push-left-right", every: int = 9_800
-) -> Curve:
-    """A record of fine-tuning with these rates: (seeds, judgements)."""
-    seeds, judgements = success.shape
-    origin = {"algorithm": label.lower(), "label": label, "group": group, "data": "0" * 64, "updates": 40_000}
-    config = {
-        "from": "random" if label == "random" else {**origin, "checkpoint": "1" * 64},
-        "by": "ddpg_her" if suite == "finetune-ddpg" else "own",
-        "hyperparameters": {"learning_rate": 0.0005},
-        "group": group,
-        "evaluation": "2" * 64,
-        "seeds": list(range(seeds)),
-        "episodes": 4_000,
-        "schedule": {"episodes": 8, "updates": 160},
-        "judge_every": 25,
-        "judged_episodes": 100,
-    }
-    versions = {stage: {"goatrl": "0.1.0", "device": "none"} for stage in ("offline", "online")}
-    return Curve(suite, group, label, config, versions, tuple(range(seeds)), every * np.arange(judgements), success)
-
-
-def made_timing(label: str, chunks: tuple[float, ...], interval: int = 800, updates: int = 40_000, seeds: int = 5) -> timing.Timing:
-    """A record of the time that an algorithm trains."""
-    name = next((column.algorithm for column in timing.SUITE.columns if column.label == label), None)
-    numbers = {} if name is None else hyperparameters(algorithms.get(name).build(timing.GROUP.settings))
-    source = "3" * 64 if name is None else ""  # the user's own
-    config = timing.Config(name or label.lower(), source, numbers, timing.GROUP.name, timing.EPISODES, seeds, updates, 512)
-    return timing.Timing(label, config, {"goatrl": "0.1.0", "device": jax.devices()[0].device_kind}, interval, chunks)
-
-
-def learning(start: float, end: float, half: float, seeds: int = 5, judgements: int = 21, seed: int = 0) -> np.ndarray:
-    """Rates of agents that learn, with the noise of 100 episodes: half of the way is done after `half` judgements."""
-    rng = np.random.default_rng(seed)
-    course = start + (end - start) * (1 - 0.5 ** (np.arange(judgements) / half))
-    rates = np.clip(course + rng.normal(0, 0.05, (seeds, 1)) * np.linspace(1, 0.4, judgements), 0, 1)
-    return rng.binomial(100, rates) / 100
-
-
-def goat(*arguments: object) -> int:
-    """The command line, as typed."""
-    return cli.main([str(argument) for argument in arguments])
-
-
-def error_line(capsys: pytest.CaptureFixture[str]) -> str:
-    text = capsys.readouterr().err.strip()
-    assert text.startswith("goat: ")
-    assert "\n" not in text, "an error is one line"
-    return text
+    return make_episodes(
+        observations, achieved, rng.uniform(-1, 1, (4, 7, 2)), rng.normal(size=(4, 3))
+    )

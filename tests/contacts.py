@@ -8,7 +8,9 @@ from goatrl import tasks
 from goatrl.sim.mujoco import Simulator
 
 FAMILIES = ("reach", "push", "pick", "slide", "hand")
-GROUPS = {group.family: group for group in tasks.groups().values() if not group.variant_of}  # the last group of each family
+GROUPS = {
+    group.family: group for group in tasks.groups().values() if not group.variant_of
+}  # the last group of each family
 STEPS = 50
 APPROACH = 15
 
@@ -20,7 +22,9 @@ def starts_of(family: str, count: int, seed: int = 0) -> np.ndarray:
 def contact_rich(
     simulator: Simulator, starts: np.ndarray, seed: int = 0, actions: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Actions that go to the object, grip it, then move at random (or given ones); observations and achieved goals they lead to."""
+    """Actions that go to the object, grip it, then move at random (or given ones); observations and
+    achieved goals they lead to.
+    """
     made = actions is None
     if actions is None:
         dimension = GROUPS[simulator.robot.family].spec.action_dim

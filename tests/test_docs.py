@@ -1,4 +1,6 @@
-"""The README is executed: every command of the tour, every Python block, every file that it asks the reader to write."""
+"""The README is executed: every command of the tour, every Python block, every file that it asks
+the reader to write.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from goatrl import algorithms, cli, learn
-from goatrl.benchmark import curves, finetuning, runner, suites, timing
-from goatrl.learn import policies, quantile, relabel, values, weights
+from goatrl.experiments import curves, finetuning, grid, suites, timing
+from goatrl.learn import policies, quantile, samplers, values, weights
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
@@ -47,16 +49,22 @@ def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         if language == "bash":
             for line in block.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
-                if words[:1] == ["goat"] and "results/" not in line:  # the benchmark itself takes a quarter of an hour
+                if (
+                    words[:1] == ["goat"] and "results/" not in line
+                ):  # the benchmark itself takes a quarter of an hour
                     assert cli.main(words[1:]) == 0, line
                     commands += 1
     assert commands >= 8
     assert ran >= 2
 
 
-def test_the_speed_benchmark_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_speed_benchmark_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """On a tiny problem: what it measures here means nothing, that it still measures does."""
-    spec = importlib.util.spec_from_file_location("update_speed", ROOT / "benchmarks" / "update_speed.py")
+    spec = importlib.util.spec_from_file_location(
+        "update_speed", ROOT / "benchmarks" / "update_speed.py"
+    )
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
     monkeypatch.setattr(benchmark, "EPISODES", 20)
@@ -69,14 +77,24 @@ def test_the_speed_benchmark_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 def test_links_of_the_docs_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "benchmarks" / "README.md"]:
+    for page in [
+        ROOT / "README.md",
+        *(ROOT / "docs").glob("*.md"),
+        ROOT / "benchmarks" / "README.md",
+    ]:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
+            assert "://" in target or (page.parent / target).exists(), (
+                f"{page.name} links to {target}"
+            )
 
 
 def test_every_algorithm_is_documented() -> None:
     page = (ROOT / "docs" / "algorithms.md").read_text()
-    ours = [name for name, entry in algorithms.entries().items() if entry.build.__module__.startswith("goatrl.algorithms.")]
+    ours = [
+        name
+        for name, entry in algorithms.entries().items()
+        if entry.build.__module__.startswith("goatrl.algorithms.")
+    ]
     for name in ours:
         shown = name if not name.startswith("gofar_binary") else "gofar_binary"
         assert f"`{shown}`" in page, f"{name} is not in docs/algorithms.md"
@@ -84,25 +102,37 @@ def test_every_algorithm_is_documented() -> None:
 
 def test_every_function_that_the_docs_name_exists() -> None:
     page = (ROOT / "docs" / "algorithms.md").read_text()
-    rooms = {"relabel": relabel, "values": values, "weights": weights, "quantile": quantile, "policies": policies}
-    named = re.findall(r"`(relabel|values|weights|quantile|policies)\.(\w+)`", page)
+    rooms = {
+        "samplers": samplers,
+        "values": values,
+        "weights": weights,
+        "quantile": quantile,
+        "policies": policies,
+    }
+    named = re.findall(r"`(samplers|values|weights|quantile|policies)\.(\w+)`", page)
     assert len(named) >= 15
     for room, function in named:
         assert hasattr(rooms[room], function), f"goatrl.learn.{room}.{function}"
     assert learn.__doc__
 
 
-@pytest.mark.parametrize("written", sorted((ROOT / "results").glob("*/*/table.csv")), ids=lambda path: "/".join(path.parts[-3:-1]))
+@pytest.mark.parametrize(
+    "written",
+    sorted((ROOT / "results").glob("*/*/table.csv")),
+    ids=lambda path: "/".join(path.parts[-3:-1]),
+)
 def test_published_tables_are_those_of_the_records(written: Path) -> None:
     suite = suites.get(written.parent.name)
-    cells = runner.suite_cells(suite, written.parents[1])
+    cells = grid.suite_cells(suite, written.parents[1])
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
     assert written.read_text() == tables.comma_separated(by_metric)
     for metric, table in by_metric.items():
         assert written.with_name(f"{metric}.md").read_text() == tables.markdown(table)
 
 
-def test_tables_are_printed_again_without_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_are_printed_again_without_datasets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
     monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     for record in (ROOT / "results" / "robots").glob("hand-near-far--gofar*.parquet"):
@@ -122,7 +152,16 @@ def test_curves_are_printed_again_without_datasets(
     published = ROOT / "results" / "finetune"
     for record in published.glob("finetune-ddpg--push-left-right--*.parquet"):
         shutil.copy(record, tmp_path)
-    command = ["bench", "finetune-ddpg", "--groups", "push-left-right", "--algorithms", "goat", "wgcsl", "random"]
+    command = [
+        "bench",
+        "finetune-ddpg",
+        "--groups",
+        "push-left-right",
+        "--algorithms",
+        "goat",
+        "wgcsl",
+        "random",
+    ]
     assert cli.main([*command, "--out", str(tmp_path)]) == 2
     assert "add --episodes 2000" in " ".join(capsys.readouterr().err.split())
     assert cli.main([*command, "--episodes", "2000", "--out", str(tmp_path)]) == 0
@@ -139,7 +178,9 @@ def test_published_curves_are_those_of_the_records() -> None:
         if found:
             standings = curves.standings(found, random)
             assert written.read_text() == tuning.comma_separated(found, standings)
-            assert written.with_suffix(".md").read_text() == tuning.markdown(suite, standings, finetuning.check(suite, recorded))
+            assert written.with_suffix(".md").read_text() == tuning.markdown(
+                suite, standings, finetuning.check(suite, recorded)
+            )
 
 
 def test_published_times_are_those_of_the_records() -> None:

@@ -1,4 +1,6 @@
-"""Files are data: a run's folder or a file of agents executes nothing, whatever it says. Users name their own algorithm."""
+"""Files are data: a run's folder or a file of agents executes nothing, whatever it says. Users name
+their own algorithm.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import error_line, goat
-from goatrl import algorithms, checkpoint, cli, finetune, tasks
+from goatrl import algorithms, cli, tasks
 from goatrl import data as datasets
-from goatrl.agents import load_policy
 from goatrl.algorithms import registry
-from goatrl.benchmark.records import CellConfig, Training
-from goatrl.finetune import Recipe
+from goatrl.disk import checkpoint
+from goatrl.experiments.loading import load_policy
+from goatrl.experiments.records import CellConfig, Training
 from goatrl.learn.parameters import override
-from goatrl.runs import Run, RunFolder
+from goatrl.runs import finetune
+from goatrl.runs.finetune import Recipe
+from goatrl.runs.folder import RunFolder
+from goatrl.runs.offline import Run
 from goatrl.types import GoatError, Settings, make_episodes
+from helpers import error_line, goat
 
 POINT = "pointreach-expert-10"
 REACH = "reach-left-right"
@@ -68,14 +73,25 @@ def train(group: str = POINT, *more: object) -> None:
     new_process()
 
 
-def assert_refused(what: Path, message: str, capsys: pytest.CaptureFixture[str], *option: object) -> None:
-    """Every way to open a run says the same, in one line, and executes nothing (but what `option` names)."""
-    commands: list[list[object]] = [["view", REACH, "--task", "Right", "--run", what, "--out", "x.gif"]]
+def assert_refused(
+    what: Path, message: str, capsys: pytest.CaptureFixture[str], *option: object
+) -> None:
+    """Every way to open a run says the same, in one line, and executes nothing (but what `option`
+    names).
+    """
+    commands: list[list[object]] = [
+        ["view", REACH, "--task", "Right", "--run", what, "--out", "x.gif"]
+    ]
     if what.is_dir():
         commands += [["evaluate", what]]
         if "checksum" in RunFolder(what).about():
-            commands += [["finetune", what, "--out", "tuned"], ["figure", "trajectories", what, "--out", "x.png"]]
-            commands += [["figure", kind, what, "--out", "x.png"] for kind in ("density", "uncertainty")]
+            commands += [
+                ["finetune", what, "--out", "tuned"],
+                ["figure", "trajectories", what, "--out", "x.png"],
+            ]
+            commands += [
+                ["figure", kind, what, "--out", "x.png"] for kind in ("density", "uncertainty")
+            ]
     capsys.readouterr()
     for command in commands:
         assert goat(*command, *option) == 2, command
@@ -90,7 +106,11 @@ def test_a_run_of_ones_own_algorithm_needs_its_file(capsys: pytest.CaptureFixtur
     train()
     stored = json.loads(Path("run/config.json").read_text())["config"]
     assert (stored["algorithm"], stored["source"]) == ("careful_imitation", digest())
-    assert_refused(Path("run"), f"run was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
+    assert_refused(
+        Path("run"),
+        f"run was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}",
+        capsys,
+    )
     assert goat("evaluate", "run", "--algorithm", OWN) == 0
     assert "Careful on Expert 10" in capsys.readouterr().out
     assert goat("figure", "trajectories", "run", "--algorithm", OWN, "--out", "x.png") == 0
@@ -99,10 +119,15 @@ def test_a_run_of_ones_own_algorithm_needs_its_file(capsys: pytest.CaptureFixtur
     assert act(np.zeros(2), np.ones(2)).shape == (2,)
 
 
-def test_a_file_that_has_changed_since_training_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_has_changed_since_training_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train()
     OWN.write_text(TEXT + "# edited\n")
-    message = "'careful_imitation' (careful.py is not its file, or has changed since training: its SHA-256 differs)"
+    message = (
+        "'careful_imitation' (careful.py is not its file, or has changed since training: "
+        "its SHA-256 differs)"
+    )
     assert_refused(Path("run"), message, capsys, "--algorithm", OWN)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 2
     assert "run holds another run (differs in source)" in error_line(capsys)
@@ -125,12 +150,18 @@ def test_a_path_in_a_config_is_only_text(source: bool, capsys: pytest.CaptureFix
     stored = json.loads(path.read_text())
     stored["config"] |= {"algorithm": str(OWN.resolve())} | ({} if source else {"source": ""})
     path.write_text(json.dumps(stored))
-    assert_refused(Path("run"), f"run was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}", capsys)
+    assert_refused(
+        Path("run"),
+        f"run was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}",
+        capsys,
+    )
     # The SHA-256 says which one it is, wherever it lies now.
     assert goat("evaluate", "run", "--algorithm", OWN) == (0 if source else 2)
 
 
-def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     train()
     path = Path("run/config.json")
     stored = json.loads(path.read_text())
@@ -141,26 +172,68 @@ def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(capsys: p
     assert_refused(Path("run"), "careful.py is not its file", capsys, "--algorithm", OWN)
 
 
-def test_fine_tuning_by_ones_own_algorithm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setitem(finetune.RECIPES, "reach", Recipe(5, batch_size=8, round=4, judge_every=2, judged_episodes=4))
+def test_fine_tuning_by_ones_own_algorithm(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(
+        finetune.RECIPES,
+        "reach",
+        Recipe(5, batch_size=8, round=4, judge_every=2, judged_episodes=4),
+    )
     generator = np.random.default_rng(0)
     achieved = 1.0 + 0.1 * generator.normal(size=(5, 11, 3))
     observations = np.concatenate([achieved, generator.normal(size=(5, 11, 7))], axis=-1)
-    datasets.save(make_episodes(observations, achieved, generator.uniform(-1, 1, (5, 10, 4)), achieved[:, -1]), "mine.npz")
-    assert goat("train", OWN, "--group", REACH, "--data", "mine.npz", "--seeds", 1, "--updates", 40, "--out", "run") == 0
+    datasets.save(
+        make_episodes(
+            observations, achieved, generator.uniform(-1, 1, (5, 10, 4)), achieved[:, -1]
+        ),
+        "mine.npz",
+    )
+    assert (
+        goat(
+            "train",
+            OWN,
+            "--group",
+            REACH,
+            "--data",
+            "mine.npz",
+            "--seeds",
+            1,
+            "--updates",
+            40,
+            "--out",
+            "run",
+        )
+        == 0
+    )
     new_process()
-    assert goat("finetune", "run", "--by", "own", "--algorithm", OWN, "--episodes", 4, "--out", "own") == 0
+    assert (
+        goat("finetune", "run", "--by", "own", "--algorithm", OWN, "--episodes", 4, "--out", "own")
+        == 0
+    )
     assert f"goat evaluate own --algorithm {OWN}" in capsys.readouterr().out
     origin = json.loads(Path("own/config.json").read_text())["config"]["from"]
-    assert (origin["algorithm"], origin["label"], origin["source"]) == ("careful_imitation", "Careful", digest())
+    assert (origin["algorithm"], origin["label"], origin["source"]) == (
+        "careful_imitation",
+        "Careful",
+        digest(),
+    )
     new_process()
-    assert_refused(Path("own"), f"own was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
+    assert_refused(
+        Path("own"),
+        f"own was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}",
+        capsys,
+    )
     assert load_policy("own", algorithm=OWN)(np.zeros(10), np.zeros(3)).shape == (4,)
     new_process()
     stored = json.loads(Path("own/config.json").read_text())
     stored["config"]["from"] |= {"algorithm": str(OWN.resolve()), "source": ""}
     Path("own/config.json").write_text(json.dumps(stored))
-    assert_refused(Path("own"), f"own was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}", capsys)
+    assert_refused(
+        Path("own"),
+        f"own was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}",
+        capsys,
+    )
     # Agents that go on by DDPG+HER are DDPG+HER's: whatever they came from plays no part.
     assert goat("finetune", "run", "--algorithm", OWN, "--episodes", 4, "--out", "ddpg") == 0
     new_process()
@@ -169,11 +242,25 @@ def test_fine_tuning_by_ones_own_algorithm(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def test_agents_of_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
-    bench = ["bench", "pointreach", "--groups", POINT, "--algorithms", f"./{OWN}", *SHORT, "--out", "out"]
+    bench = [
+        "bench",
+        "pointreach",
+        "--groups",
+        POINT,
+        "--algorithms",
+        f"./{OWN}",
+        *SHORT,
+        "--out",
+        "out",
+    ]
     assert goat(*bench) == 0
     new_process()
     (file,) = Path("out/agents").iterdir()
-    assert_refused(file, f"{file} was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}", capsys)
+    assert_refused(
+        file,
+        f"{file} was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}",
+        capsys,
+    )
     assert load_policy(file, algorithm=OWN)(np.zeros(2), np.ones(2)).shape == (2,)
     new_process()
     capsys.readouterr()
@@ -187,14 +274,23 @@ def test_agents_of_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("source", ["", "0" * 64])
 def test_crafted_agents_of_a_benchmark(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     config = CellConfig(POINT, f"./{OWN}", source, {}, tasks.get(POINT).spec, "data", "tasks", 8, 8)
-    about = {"config": dataclasses.asdict(config), "training": dataclasses.asdict(Training((0,), {}, 1, 1.0))}
+    about = {
+        "config": dataclasses.asdict(config),
+        "training": dataclasses.asdict(Training((0,), {}, 1, 1.0)),
+    }
     checkpoint.save(Path("crafted.safetensors"), {"step": np.zeros(1)}, about)
-    assert_refused(Path("crafted.safetensors"), f"was trained by an algorithm of your own, './{OWN}'; {NAME_IT}", capsys)
+    assert_refused(
+        Path("crafted.safetensors"),
+        f"was trained by an algorithm of your own, './{OWN}'; {NAME_IT}",
+        capsys,
+    )
 
 
 def test_what_is_hashed_is_what_is_executed() -> None:
     first = algorithms.resolve(str(OWN))
-    assert algorithms.get("careful_imitation") == first == algorithms.load_file(OWN.resolve()), "executed once"
+    assert algorithms.get("careful_imitation") == first == algorithms.load_file(OWN.resolve()), (
+        "executed once"
+    )
     OWN.write_text(TEXT.replace("Careful", "More careful"))
     second = algorithms.resolve(str(OWN))
     assert (second.label, second.source) == ("More careful", digest())
@@ -207,7 +303,7 @@ def test_what_is_hashed_is_what_is_executed() -> None:
 
 PART = """
 from goatrl.algorithms import register
-from goatrl.learn.update import weighted_regression
+from goatrl.learn.agent import weighted_regression
 from goatrl.learn.values import QEnsemble
 from goatrl.learn.weights import ExpAdvantage
 from goatrl.types import pytree
@@ -226,7 +322,9 @@ def mild_goat(settings):
 
 
 def test_a_users_file_is_compiled_as_plain_python() -> None:
-    """Not with the future statements of the module that executes it: annotations are types there, and numbers stay numbers."""
+    """Not with the future statements of the module that executes it: annotations are types there,
+    and numbers stay numbers.
+    """
     Path("mild.py").write_text(PART)
     built = algorithms.load_file("mild.py").build(Settings())
     (weight,) = override(built, {"mild.share": "0.25"}).policy.weights

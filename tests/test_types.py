@@ -37,13 +37,17 @@ def test_valid_arrays_become_float32_episodes() -> None:
 
 
 def test_lists_and_integers_are_numbers_too() -> None:
-    episodes = make_episodes([[[1], [2]]], [[[1], [2]]], np.ones((1, 1, 1), np.int8), np.ones((1, 1), np.uint16))
+    episodes = make_episodes(
+        [[[1], [2]]], [[[1], [2]]], np.ones((1, 1, 1), np.int8), np.ones((1, 1), np.uint16)
+    )
     assert episodes.observations.dtype == np.float32
     assert episodes.observations.tolist() == [[[1.0], [2.0]]]
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("change", [lambda a: a[0], lambda a: a[None]], ids=["an axis less", "an axis more"])
+@pytest.mark.parametrize(
+    "change", [lambda a: a[0], lambda a: a[None]], ids=["an axis less", "an axis more"]
+)
 def test_wrong_rank_is_refused(name: str, change) -> None:
     given = arrays()
     given[name] = change(given[name])
@@ -55,7 +59,8 @@ def test_wrong_rank_is_refused(name: str, change) -> None:
 def test_another_number_of_episodes_is_refused(name: str) -> None:
     given = arrays()
     given[name] = given[name][:-1]
-    # The actions set the number; where they are short, the observations are the first that do not fit.
+    # The actions set the number; where they are short, the observations are the first that do not
+    # fit.
     with pytest.raises(GoatError, match="observations" if name == "actions" else name):
         make_episodes(**given)
 
@@ -109,7 +114,10 @@ def test_values_that_are_not_finite_are_refused_with_their_place(name: str, bad:
 def test_a_float64_beyond_float32_is_refused(bad: float) -> None:
     given = arrays()
     given["actions"][1, 2, 0] = bad
-    with pytest.raises(GoatError, match=r"actions holds a value that is not finite in float32, first at index \(1, 2, 0\)"):
+    with pytest.raises(
+        GoatError,
+        match=r"actions holds a value that is not finite in float32, first at index \(1, 2, 0\)",
+    ):
         make_episodes(**given)
 
 
@@ -143,7 +151,12 @@ def test_the_checksum_changes_with_every_value(name: str) -> None:
 
 def test_the_checksum_changes_with_the_shape_alone() -> None:
     flat = np.arange(12.0, dtype=np.float32)
-    one = Episodes(flat.reshape(1, 6, 2), flat.reshape(1, 6, 2), flat[:5].reshape(1, 5, 1), flat[:2].reshape(1, 2))
+    one = Episodes(
+        flat.reshape(1, 6, 2),
+        flat.reshape(1, 6, 2),
+        flat[:5].reshape(1, 5, 1),
+        flat[:2].reshape(1, 2),
+    )
     same = Episodes(*(np.array(getattr(one, name)) for name in NAMES))
     other = dataclasses.replace(one, observations=flat.reshape(1, 3, 4))
     assert one.checksum() == same.checksum()

@@ -1,4 +1,6 @@
-"""A point in the plane as a user would write it, in the ways in which environments differ; importing registers them."""
+"""A point in the plane as a user would write it, in the ways in which environments differ;
+importing registers them.
+"""
 
 from __future__ import annotations
 
@@ -26,17 +28,23 @@ class Point(gymnasium.Env):
         if fails == "init":
             raise OSError("no licence\nfor this simulator")
         seen = {"observation": size, "achieved_goal": 2, "desired_goal": 2}
-        self.observation_space = Dict({name: Box(-np.inf, np.inf, (count,), np.float64) for name, count in seen.items()})
+        self.observation_space = Dict(
+            {name: Box(-np.inf, np.inf, (count,), np.float64) for name, count in seen.items()}
+        )
         self.action_space = Box(-1.0, 1.0, (2,), np.float32) if actions is None else actions
         self.ends, self.seeded, self.size, self.fails = ends, seeded, size, fails
 
-    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: Any = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         super().reset(seed=seed)
         rng = self.np_random if self.seeded else np.random.default_rng()
         self.place, self.goal = rng.uniform(-0.5, 0.5, 2), rng.uniform(-4.0, 4.0, 2)
         return self._seen(), {}
 
-    def step(self, action: np.ndarray) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
+    def step(
+        self, action: np.ndarray
+    ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         if self.fails == "step":
             raise ZeroDivisionError("in the user's own code")
         assert self.action_space.contains(action), action
@@ -48,7 +56,11 @@ class Point(gymnasium.Env):
         return self._seen(), 7.0, bool(met and self.ends), False, {}
 
     def _seen(self) -> dict[str, np.ndarray]:
-        return {"observation": np.resize(self.place, self.size), "achieved_goal": self.place, "desired_goal": self.goal}
+        return {
+            "observation": np.resize(self.place, self.size),
+            "achieved_goal": self.place,
+            "desired_goal": self.goal,
+        }
 
 
 class Plain(gymnasium.Env):
@@ -59,7 +71,9 @@ class Plain(gymnasium.Env):
 
 
 def _register(name: str, limit: int | None = None, **settings: Any) -> None:
-    gymnasium.register(f"worlds/{name}-v0", entry_point=Point, max_episode_steps=limit, kwargs=settings)
+    gymnasium.register(
+        f"worlds/{name}-v0", entry_point=Point, max_episode_steps=limit, kwargs=settings
+    )
 
 
 _register("Point")

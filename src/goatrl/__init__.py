@@ -5,6 +5,9 @@ Importing it registers the robots' tasks with Gymnasium: gymnasium.make("goatrl/
 
 __version__ = "0.1.0"
 
+from goatrl.experiments.loading import load_policy
 from goatrl.sim.registration import register_environments
+
+__all__ = ["load_policy"]
 
 register_environments()

@@ -24,7 +24,8 @@ import numpy as np
 
 Class = TypeVar("Class")
 
-# Nested dictionaries, tuples and dataclasses with arrays at the leaves: networks, optimiser states, weight statistics.
+# Nested dictionaries, tuples and dataclasses with arrays at the leaves: networks, optimiser states,
+# weight statistics.
 Pytree = Any
 Metrics = dict[str, jax.Array]
 
@@ -44,20 +45,26 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> GoatError:
 
 
 def static(*, default: Any) -> Any:
-    """A dataclass field that shapes the program (a size, a choice) instead of being a number in it."""
+    """A dataclass field that shapes the program (a size, a choice) instead of being a
+    number in it.
+    """
     return dataclasses.field(default=default, metadata={"static": True})
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(static, dataclasses.field))
 def pytree(cls: type[Class]) -> type[Class]:
-    """A frozen dataclass that JAX can trace: plain fields are leaves, `static` fields are compiled in."""
+    """A frozen dataclass that JAX can trace: plain fields are leaves, `static` fields are compiled
+    in.
+    """
     frozen: type[Class] = jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
     return frozen
 
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a learner may know about a problem. It comes with the dataset; no task name goes further than this."""
+    """What a learner may know about a problem. It comes with the dataset; no task name goes further
+    than this.
+    """
 
     observation_dim: int
     goal_dim: int
@@ -77,7 +84,9 @@ class Settings:
     relabel: float = 1.0
     alpha_growth: float = 0.01
     alpha_max: float = 80.0
-    released_alpha_max: float = 80.0  # in the released configuration, which has other exceptions than the paper
+    released_alpha_max: float = (
+        80.0  # in the released configuration, which has other exceptions than the paper
+    )
     w: float = 2.0
     w_tau: float = 2.0
     tau: float = 0.3
@@ -120,32 +129,43 @@ class Episodes:
 
 
 def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) -> Episodes:
-    """Episodes from any arrays, as float32, after every check that can be made without knowing the task."""
+    """Episodes from any arrays, as float32, after every check that can be made without knowing the
+    task.
+    """
     given = {"observations": observations, "achieved": achieved, "actions": actions, "goals": goals}
     arrays: dict[str, np.ndarray] = {}
     for name, value in given.items():
         try:
             array = np.asarray(value)
         except ValueError:
-            raise GoatError(f"{name} must be a regular array; are all episodes of equal length?") from None
+            raise GoatError(
+                f"{name} must be a regular array; are all episodes of equal length?"
+            ) from None
         if array.dtype.kind not in "fiu":
             raise GoatError(f"{name} must hold numbers, not {array.dtype}")
         rank = 2 if name == "goals" else 3
         if array.ndim != rank:
             raise GoatError(f"{name} must have {rank} axes, not shape {array.shape}")
         if array.size == 0:
-            raise GoatError(f"{name} is empty (shape {array.shape}); a dataset needs at least one episode with one action")
+            raise GoatError(
+                f"{name} is empty (shape {array.shape}); a dataset needs at least one episode "
+                "with one action"
+            )
         with np.errstate(over="ignore"):
             array = array.astype(np.float32)
         if not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise GoatError(f"{name} holds a value that is not finite in float32, first at index {where}; clean the data first")
+            raise GoatError(
+                f"{name} holds a value that is not finite in float32, first at index {where}; "
+                "clean the data first"
+            )
         arrays[name] = array
     count, horizon = arrays["actions"].shape[:2]
     for name in ("observations", "achieved"):
         if arrays[name].shape[:2] != (count, horizon + 1):
             raise GoatError(
-                f"{name} has shape {arrays[name].shape}, but {count} episodes with {horizon} actions need "
+                f"{name} has shape {arrays[name].shape}, but {count} episodes with {horizon} "
+                "actions need "
                 f"({count}, {horizon + 1}, …): one observation more than actions"
             )
     if arrays["goals"].shape != (count, arrays["achieved"].shape[2]):
@@ -158,7 +178,9 @@ def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) ->
 
 @pytree
 class Batch:
-    """B transitions after relabelling. `offset` is how many steps ahead the goal was achieved, 0 where it was not relabelled."""
+    """B transitions after relabelling. `offset` is how many steps ahead the goal was achieved, 0
+    where it was not relabelled.
+    """
 
     observation: jax.Array
     action: jax.Array
@@ -183,11 +205,15 @@ class TrainState:
 
 
 class Algorithm(Protocol):
-    """The contract. All methods are pure; the object itself is a pytree whose float leaves may carry a sweep axis."""
+    """The contract. All methods are pure; the object itself is a pytree whose float leaves may
+    carry a sweep axis.
+    """
 
     @property
     def relabel(self) -> Any:
-        """Probability with which a sampled goal is replaced by one that was achieved later in the episode."""
+        """Probability with which a sampled goal is replaced by one that was achieved later in the
+        episode.
+        """
 
     @property
     def target_every(self) -> int:
@@ -195,7 +221,9 @@ class Algorithm(Protocol):
 
     def init(self, key: jax.Array, spec: Spec) -> TrainState: ...
 
-    def update(self, state: TrainState, batch: Batch, key: jax.Array) -> tuple[TrainState, Metrics]: ...
+    def update(
+        self, state: TrainState, batch: Batch, key: jax.Array
+    ) -> tuple[TrainState, Metrics]: ...
 
     def sync(self, state: TrainState) -> TrainState:
         """Move the target networks towards the online ones."""

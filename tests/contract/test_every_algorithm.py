@@ -1,4 +1,6 @@
-"""The contract, for every registered algorithm and variant: whatever registers itself is tested here without a further line."""
+"""The contract, for every registered algorithm and variant: whatever registers itself is tested
+here without a further line.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,23 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl import algorithms, checkpoint, train
-from goatrl.benchmark import agents
-from goatrl.data import point
+from goatrl import algorithms
+from goatrl.data import pointreach
+from goatrl.disk import checkpoint
+from goatrl.experiments import agents
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
+from goatrl.training import offline
 from goatrl.types import Settings, TrainState
 
 SETTINGS = Settings(updates=8, batch_size=16, target_every=4, target_keep=0.9, alpha_growth=5.0)
 SEEDS = (3, 11)
-EPISODES = point.make("pointreach-non-expert-10")
+EPISODES = pointreach.make("pointreach-non-expert-10")
 SPEC = EPISODES.spec(goal_threshold=1.0)
 NORMALIZER = normalize.from_episodes(EPISODES)
-NAMES = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in sorted(algorithms.entries())]
+NAMES = [
+    pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in sorted(algorithms.entries())
+]
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 
 
@@ -31,13 +37,13 @@ def build(name: str):
     return algorithms.get(name).build(SETTINGS)
 
 
-def run(members) -> train.Chunk:
-    *_, last = train.train(members, SPEC, EPISODES, updates=8, batch_size=16, interval=4)
+def run(members) -> offline.Chunk:
+    *_, last = offline.train(members, SPEC, EPISODES, updates=8, batch_size=16, interval=4)
     return last
 
 
 @cache
-def trained(name: str) -> train.Chunk:
+def trained(name: str) -> offline.Chunk:
     return run([(build(name), seed) for seed in SEEDS])
 
 
@@ -52,8 +58,10 @@ def same_bytes(one, other) -> bool:
 def test_the_paper_is_complete() -> None:
     benchmark = "goat goat_tau wgcsl gcsl bc gofar marwil_her iql_her ddpg_her cql_her msg_her"
     appendix = (
-        "goat_v goat_v_chi2 goat_rnd wgcsl_er wgcsl_ens wgcsl_drw wgcsl_adsw wgcsl_cql marwil gofar_her gofar_binary "
-        "gofar_binary_q gofar_binary_exp gofar_binary_relabel gofar_binary_exp_relabel ddpg_her_ens marwil_her_ens goat_released"
+        "goat_v goat_v_chi2 goat_rnd wgcsl_er wgcsl_ens wgcsl_drw wgcsl_adsw wgcsl_cql marwil "
+        "gofar_her gofar_binary "
+        "gofar_binary_q gofar_binary_exp gofar_binary_relabel gofar_binary_exp_relabel "
+        "ddpg_her_ens marwil_her_ens goat_released"
     )
     assert set(f"{benchmark} {appendix}".split()) <= set(algorithms.entries())
 
@@ -70,7 +78,7 @@ def test_metrics_are_finite_and_named(name: str) -> None:
 @every_algorithm
 def test_training_moves_every_network(name: str) -> None:
     state = trained(name).state
-    start = train.init([(build(name), seed) for seed in SEEDS], SPEC, NORMALIZER)
+    start = offline.init([(build(name), seed) for seed in SEEDS], SPEC, NORMALIZER)
     assert np.asarray(state.step).tolist() == [8, 8]
     for part in ("policy", "value"):
         if start.params[part] == ():
@@ -105,7 +113,9 @@ def test_seeds_differ(name: str) -> None:
 def test_actions_are_in_range_and_depend_on_the_goal(name: str) -> None:
     state = jax.tree.map(lambda leaf: leaf[0], trained(name).state)
     observation = jnp.zeros((3, 2))
-    goal = jnp.asarray([[10.0, 0.0], [-10.0, 0.0], [0.0, 1e6]])  # the last one far outside, to be clipped
+    goal = jnp.asarray(
+        [[10.0, 0.0], [-10.0, 0.0], [0.0, 1e6]]
+    )  # the last one far outside, to be clipped
     action = np.asarray(build(name).act(state, observation, goal))
     assert action.shape == (3, 2)
     assert np.abs(action).max() <= 1.0
@@ -118,7 +128,10 @@ def test_what_a_benchmark_keeps_of_agents_acts_as_they_do(name: str) -> None:
     kept = agents.that_acts(algorithm, SPEC, whole)
     pair = (EPISODES.observations[:5, 0], EPISODES.goals[:5])
     for member in range(len(SEEDS)):
-        one, other = (algorithm.act(jax.tree.map(lambda leaf, m=member: leaf[m], each), *pair) for each in (whole, kept))
+        one, other = (
+            algorithm.act(jax.tree.map(lambda leaf, m=member: leaf[m], each), *pair)
+            for each in (whole, kept)
+        )
         np.testing.assert_array_equal(one, other)
     assert not jax.tree.leaves((kept.target, kept.optimizer))
 
@@ -128,7 +141,10 @@ def test_checkpoint_is_the_identity(name: str, tmp_path: Path) -> None:
     state = trained(name).state
     path = tmp_path / "state.safetensors"
     checkpoint.save(path, state, {"step": 8})
-    restored = checkpoint.restore(path, jax.eval_shape(lambda: train.init([(build(name), s) for s in SEEDS], SPEC, NORMALIZER)))
+    restored = checkpoint.restore(
+        path,
+        jax.eval_shape(lambda: offline.init([(build(name), s) for s in SEEDS], SPEC, NORMALIZER)),
+    )
     assert isinstance(restored, TrainState)
     assert same_bytes(restored, state)
     assert checkpoint.describe(path) == {"step": 8}
@@ -138,9 +154,11 @@ def test_checkpoint_is_the_identity(name: str, tmp_path: Path) -> None:
 def test_a_float_is_a_sweep_axis(name: str) -> None:
     slow, fast = (override(build(name), {"learning_rate": rate}) for rate in (1e-5, 1e-2))
     state = run([(slow, SEEDS[0]), (fast, SEEDS[0])]).state
-    start = train.init([(slow, SEEDS[0])], SPEC, NORMALIZER).params["policy"]
+    start = offline.init([(slow, SEEDS[0])], SPEC, NORMALIZER).params["policy"]
     pairs = list(zip(leaves(state.params["policy"]), leaves(start), strict=True))
-    moved = [sum(np.abs(after[member] - before[0]).sum() for after, before in pairs) for member in (0, 1)]
+    moved = [
+        sum(np.abs(after[member] - before[0]).sum() for after, before in pairs) for member in (0, 1)
+    ]
     assert moved[1] > 10 * moved[0]
 
 
@@ -152,7 +170,10 @@ def test_hyperparameters_are_numbers_with_distinct_names(name: str) -> None:
     assert all(value is None or isinstance(value, int | float | str) for value in found.values())
     for parameter, value in found.items():
         if isinstance(value, float):
-            assert hyperparameters(override(algorithm, {parameter: value + 0.125}))[parameter] == value + 0.125
+            assert (
+                hyperparameters(override(algorithm, {parameter: value + 0.125}))[parameter]
+                == value + 0.125
+            )
 
 
 @every_algorithm

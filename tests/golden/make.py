@@ -1,4 +1,6 @@
-"""Records the golden trajectories, two robots of each family. Only for a wished change of physics."""
+"""Records the golden trajectories, two robots of each family. Only for a wished change of
+physics.
+"""
 
 from __future__ import annotations
 
@@ -14,4 +16,9 @@ from goatrl.sim.mujoco import Simulator
 for family in FAMILIES:
     starts = starts_of(family, 2)
     actions, observations, _ = contact_rich(Simulator(family, 2), starts, seed=1)
-    np.savez_compressed(Path(__file__).with_name(f"{family}.npz"), starts=starts, actions=actions, observations=observations[::7])
+    np.savez_compressed(
+        Path(__file__).with_name(f"{family}.npz"),
+        starts=starts,
+        actions=actions,
+        observations=observations[::7],
+    )

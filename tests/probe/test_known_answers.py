@@ -7,17 +7,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl import algorithms, train
+from goatrl import algorithms
 from goatrl.learn.parameters import override
+from goatrl.training import offline
 from goatrl.types import Episodes, Settings, TrainState, make_episodes
 
 SETTINGS = Settings(updates=800, batch_size=64, target_every=4, target_keep=0.8, alpha_growth=0.1)
 
 
-def fit(name: str, episodes: Episodes, threshold: float, updates: int, **changes: float) -> tuple[object, TrainState]:
+def fit(
+    name: str, episodes: Episodes, threshold: float, updates: int, **changes: float
+) -> tuple[object, TrainState]:
     algorithm = override(algorithms.get(name).build(SETTINGS), changes)
     members = [(algorithm, 0)]
-    *_, last = train.train(members, episodes.spec(threshold), episodes, updates=updates, batch_size=64, interval=updates)
+    *_, last = offline.train(
+        members,
+        episodes.spec(threshold),
+        episodes,
+        updates=updates,
+        batch_size=64,
+        interval=updates,
+    )
     return algorithm, jax.tree.map(lambda leaf: leaf[0], last.state)
 
 
@@ -28,7 +38,8 @@ def corridor() -> Episodes:
     return make_episodes(positions, positions, actions, np.array([[3.0]]))
 
 
-# With γ = ½ and reward 1 on every arrival at, or wait in, 3: V(3) = V(2) = 1/(1−γ) = 2, V(1) = γ·2, V(0) = γ²·2.
+# With γ = ½ and reward 1 on every arrival at, or wait in, 3: V(3) = V(2) = 1/(1−γ) = 2, V(1) = γ·2,
+# V(0) = γ²·2.
 CORRIDOR_VALUES = [0.5, 1.0, 2.0, 2.0]
 
 
@@ -36,17 +47,23 @@ CORRIDOR_VALUES = [0.5, 1.0, 2.0, 2.0]
 def test_values_of_the_corridor(name: str) -> None:
     changes = {"relabel": 0.0, "discount": 0.5}
     if name == "iql_her":
-        changes["implicit_q.tau"] = 0.5  # one action per state: any expectile is the value, the mean is learned fastest
+        changes["implicit_q.tau"] = (
+            0.5  # one action per state: any expectile is the value, the mean is learned fastest
+        )
     algorithm, state = fit(name, corridor(), 0.1, 800, **changes)
     places = state.normalizer.observation(jnp.asarray([[0.0], [1.0], [2.0], [3.0]]))
     goal = state.normalizer.goal(jnp.full((4, 1), 3.0))
     action = jnp.asarray([[0.9], [0.9], [0.9], [0.0]])
-    values = np.asarray(algorithm.value.values(state.params["value"], places, goal, action)).mean(axis=0)
+    values = np.asarray(algorithm.value.values(state.params["value"], places, goal, action)).mean(
+        axis=0
+    )
     np.testing.assert_allclose(values, CORRIDOR_VALUES, atol=0.15)
 
 
 def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:
-    """From the same place and with the same action, half of the episodes arrive: τ < ½ must say less than ½."""
+    """From the same place and with the same action, half of the episodes arrive: τ < ½ must say
+    less than ½.
+    """
     arrive = np.array([0.0, 1.0])[None, :, None]
     stay = np.array([0.0, 0.0])[None, :, None]
     positions = np.concatenate([arrive, stay])
@@ -57,7 +74,9 @@ def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:
         algorithm, state = fit("wgcsl_er", episodes, 0.1, 400, **changes)
         place = state.normalizer.observation(jnp.zeros((1, 1)))
         goal = state.normalizer.goal(jnp.ones((1, 1)))
-        values[tau] = float(algorithm.value.values(state.params["value"], place, goal, jnp.full((1, 1), 0.5))[0, 0])
+        values[tau] = float(
+            algorithm.value.values(state.params["value"], place, goal, jnp.full((1, 1), 0.5))[0, 0]
+        )
     # The τ-expectile of a fair coin is τ itself.
     np.testing.assert_allclose([values[0.1], values[0.5], values[0.9]], [0.1, 0.5, 0.9], atol=0.12)
 
@@ -87,7 +106,9 @@ def test_a_goal_beyond_the_data_is_reached(name: str) -> None:
 
 
 def test_data_selection_forgets_the_bad_half() -> None:
-    """Half of the data walks away from its goal; plain imitation averages to standing still, weighted imitation does not."""
+    """Half of the data walks away from its goal; plain imitation averages to standing still,
+    weighted imitation does not.
+    """
     good = line_world(4.0)
     bad_actions = -np.asarray(good.actions)
     bad_positions = -np.asarray(good.observations)

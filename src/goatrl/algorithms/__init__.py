@@ -1,4 +1,6 @@
-"""The algorithms. Every module of this folder is imported, and registers what it defines: one more file, one more algorithm."""
+"""The algorithms. Every module of this folder is imported, and registers what it defines: one more
+file, one more algorithm.
+"""
 
 import importlib
 import pkgutil

@@ -2,7 +2,7 @@
 
 from goatrl.algorithms.goat import ENSEMBLE
 from goatrl.algorithms.registry import register
-from goatrl.learn.update import Agent, actor_critic
+from goatrl.learn.agent import Agent, actor_critic
 from goatrl.learn.values import Conservative, QEnsemble
 from goatrl.types import Settings
 

@@ -1,7 +1,7 @@
 """GOAT and its variants: weight = uncertainty × exponential advantage × data selection."""
 
 from goatrl.algorithms.registry import register
-from goatrl.learn.update import Agent, weighted_regression
+from goatrl.learn.agent import Agent, weighted_regression
 from goatrl.learn.values import QEnsemble, VEnsemble
 from goatrl.learn.weights import RND, BestAdvantage, Chi2, ExpAdvantage, Uncertainty
 from goatrl.types import Settings
@@ -16,31 +16,45 @@ def selection(s: Settings) -> BestAdvantage:
 @register("GOAT")
 def goat(s: Settings) -> Agent:
     """Weighted imitation with ensemble advantage, data selection and uncertainty weight."""
-    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w), value=QEnsemble(ENSEMBLE))
+    return weighted_regression(
+        s, ExpAdvantage(), selection(s), Uncertainty(s.w), value=QEnsemble(ENSEMBLE)
+    )
 
 
 @register("GOAT(tau)")
 def goat_tau(s: Settings) -> Agent:
     """GOAT whose critics are trained by expectile regression, τ < 0.5."""
-    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w_tau), value=QEnsemble(ENSEMBLE, s.tau))
+    return weighted_regression(
+        s, ExpAdvantage(), selection(s), Uncertainty(s.w_tau), value=QEnsemble(ENSEMBLE, s.tau)
+    )
 
 
 @register("GOAT(1-tau)")
 def goat_tau_optimistic(s: Settings) -> Agent:
     """GOAT(tau) with the expectile mirrored: 1 − τ > 0.5."""
-    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w_tau), value=QEnsemble(ENSEMBLE, 1.0 - s.tau))
+    return weighted_regression(
+        s,
+        ExpAdvantage(),
+        selection(s),
+        Uncertainty(s.w_tau),
+        value=QEnsemble(ENSEMBLE, 1.0 - s.tau),
+    )
 
 
 @register("GOAT(V)")
 def goat_v(s: Settings) -> Agent:
     """GOAT with V(s, g) instead of Q(s, a, g)."""
-    return weighted_regression(s, ExpAdvantage(), selection(s), Uncertainty(s.w), value=VEnsemble(ENSEMBLE))
+    return weighted_regression(
+        s, ExpAdvantage(), selection(s), Uncertainty(s.w), value=VEnsemble(ENSEMBLE)
+    )
 
 
 @register("GOAT(V+chi2)")
 def goat_v_chi2(s: Settings) -> Agent:
     """GOAT with V(s, g) and the χ² weight max(A, 0)."""
-    return weighted_regression(s, Chi2(0.0), selection(s), Uncertainty(s.w), value=VEnsemble(ENSEMBLE))
+    return weighted_regression(
+        s, Chi2(0.0), selection(s), Uncertainty(s.w), value=VEnsemble(ENSEMBLE)
+    )
 
 
 @register("GOAT(RND)")
@@ -51,6 +65,10 @@ def goat_rnd(s: Settings) -> Agent:
 
 @register("GOAT(released)")
 def goat_released(s: Settings) -> Agent:
-    """What the released command runs: uncertainty weight without tanh and with w = 1.5, 2A against the percentile of A, τ = 0.5."""
+    """What the released command runs: uncertainty weight without tanh and with w = 1.5, 2A against
+    the percentile of A, τ = 0.5.
+    """
     select = BestAdvantage(s.released_alpha_max, s.alpha_growth, scale=2.0)
-    return weighted_regression(s, ExpAdvantage(), select, Uncertainty(1.5, tanh=False), value=QEnsemble(ENSEMBLE, 0.5))
+    return weighted_regression(
+        s, ExpAdvantage(), select, Uncertainty(1.5, tanh=False), value=QEnsemble(ENSEMBLE, 0.5)
+    )

@@ -1,7 +1,7 @@
 """GoFAR and the five ablations of the paper's HandReach study."""
 
 from goatrl.algorithms.registry import register
-from goatrl.learn.update import Agent, weighted_regression
+from goatrl.learn.agent import Agent, weighted_regression
 from goatrl.learn.values import DualValue, QEnsemble
 from goatrl.learn.weights import Chi2, ExpAdvantage
 from goatrl.types import Settings
@@ -9,7 +9,9 @@ from goatrl.types import Settings
 
 @register("GoFAR")
 def gofar(s: Settings) -> Agent:
-    """Imitation weighted by max(A + 1, 0), A from discriminator rewards and a dual V; no relabelling."""
+    """Imitation weighted by max(A + 1, 0), A from discriminator rewards and a dual V; no
+    relabelling.
+    """
     return weighted_regression(s, Chi2(1.0), value=DualValue(), relabel=0.0)
 
 
@@ -34,7 +36,9 @@ def gofar_binary_q(s: Settings) -> Agent:
 @register("GoFAR(binary+exp)")
 def gofar_binary_exp(s: Settings) -> Agent:
     """GoFAR with the binary reward and the weight exp(A)."""
-    return weighted_regression(s, ExpAdvantage(beta=1.0), value=DualValue(reward="binary"), relabel=0.0)
+    return weighted_regression(
+        s, ExpAdvantage(beta=1.0), value=DualValue(reward="binary"), relabel=0.0
+    )
 
 
 @register("GoFAR(binary+relabel)")

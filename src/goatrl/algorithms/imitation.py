@@ -1,7 +1,7 @@
 """Plain imitation: no weights, no critics."""
 
 from goatrl.algorithms.registry import register
-from goatrl.learn.update import Agent, weighted_regression
+from goatrl.learn.agent import Agent, weighted_regression
 from goatrl.types import Settings
 
 

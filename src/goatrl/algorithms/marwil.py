@@ -2,7 +2,7 @@
 
 from goatrl.algorithms.goat import ENSEMBLE
 from goatrl.algorithms.registry import register
-from goatrl.learn.update import Agent, weighted_regression
+from goatrl.learn.agent import Agent, weighted_regression
 from goatrl.learn.values import QEnsemble
 from goatrl.learn.weights import ExpAdvantage
 from goatrl.types import Settings

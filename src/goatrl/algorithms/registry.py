@@ -30,14 +30,21 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def register(label: str) -> Callable[[Build], Build]:
-    """Make a builder known under its function name; the first line of its docstring is what `goat list` shows."""
+    """Make a builder known under its function name; the first line of its docstring is what `goat
+    list` shows.
+    """
 
     def add(build: Build) -> Build:
         name = build.__name__
         if name in _ENTRIES and _ENTRIES[name].build.__module__ != build.__module__:
-            raise GoatError(f"an algorithm named '{name}' exists already ({_ENTRIES[name].build.__module__}); choose another name")
+            raise GoatError(
+                f"an algorithm named '{name}' exists already ({_ENTRIES[name].build.__module__}); "
+                "choose another name"
+            )
         if not build.__doc__:
-            raise GoatError(f"algorithm '{name}' needs a docstring: its first line is shown by `goat list`")
+            raise GoatError(
+                f"algorithm '{name}' needs a docstring: its first line is shown by `goat list`"
+            )
         _ENTRIES[name] = Entry(name, label, build.__doc__.strip().splitlines()[0], build)
         return build
 
@@ -51,14 +58,18 @@ def entries() -> dict[str, Entry]:
 def get(name: str) -> Entry:
     """A registered algorithm."""
     if name.endswith(".py"):
-        raise GoatError(f"{name} is a file, which only `resolve` executes; name it where the command asks for an algorithm")
+        raise GoatError(
+            f"{name} is a file, which only `resolve` executes; name it where the command asks for "
+            "an algorithm"
+        )
     if name not in _ENTRIES:
         raise unknown("algorithm", name, _ENTRIES)
     return _ENTRIES[name]
 
 
 def resolve(text: str) -> Entry:
-    """What the user asks for: a registered name, or the path of a Python file that registers one. It executes that file.
+    """What the user asks for: a registered name, or the path of a Python file that registers one.
+    It executes that file.
 
     Only for words that the user has typed; what stands in a file goes to `recorded`.
     """
@@ -68,8 +79,8 @@ def resolve(text: str) -> Entry:
 def recorded(name: str, source: str, where: object) -> Entry:
     """The algorithm that a file at `where` says its agents were trained with.
 
-    Files are data: nothing that they name is executed. An algorithm of the user's own counts as known once they have named its
-    file themselves, and is the same one if its SHA-256 is.
+    Files are data: nothing that they name is executed. An algorithm of the user's own counts as
+    known once they have named its file themselves, and is the same one if its SHA-256 is.
     """
     if not isinstance(name, str) or not isinstance(source, str):
         raise GoatError(f"{where} is damaged: its algorithm is no name; name another folder")
@@ -79,8 +90,14 @@ def recorded(name: str, source: str, where: object) -> Entry:
     for entry in own:
         if entry.source == source:
             return entry
-    files = ", ".join(entry.file for entry in own if entry.name == name) or ", ".join(entry.file for entry in own)
-    differs = f" ({files} is not its file, or has changed since training: its SHA-256 differs)" if files else ""
+    files = ", ".join(entry.file for entry in own if entry.name == name) or ", ".join(
+        entry.file for entry in own
+    )
+    differs = (
+        f" ({files} is not its file, or has changed since training: its SHA-256 differs)"
+        if files
+        else ""
+    )
     raise GoatError(
         f"{where} was trained by an algorithm of your own, '{name}'{differs}; "
         "name its file with --algorithm FILE (in Python: load_policy(path, algorithm=FILE))"
@@ -88,7 +105,9 @@ def recorded(name: str, source: str, where: object) -> Entry:
 
 
 def load_file(file: Path | str) -> Entry:
-    """Execute the user's Python file, which registers one algorithm; once, unless it has changed since."""
+    """Execute the user's Python file, which registers one algorithm; once, unless it has changed
+    since.
+    """
     path = Path(file)
     if not path.is_file():
         raise GoatError(f"no such file: {path}")
@@ -103,27 +122,39 @@ def load_file(file: Path | str) -> Entry:
     before = dict(_ENTRIES)
     try:
         entry = _execute(path, content)
-    except BaseException as error:  # sys.exit() and Ctrl-C too: what is registered by half must not count as the package's own
+    except BaseException as error:
+        # sys.exit() and Ctrl-C too: what is registered by half must not count as the package's own
         _ENTRIES.clear()
         _ENTRIES.update(before)
         if isinstance(error, Exception):
             raise _fault(path, error) from error
         raise
-    _ENTRIES[entry.name] = dataclasses.replace(entry, source=source, file=str(path), build=_guarded(path, entry.build))
+    _ENTRIES[entry.name] = dataclasses.replace(
+        entry, source=source, file=str(path), build=_guarded(path, entry.build)
+    )
     return _ENTRIES[entry.name]
 
 
 def _execute(path: Path, content: bytes) -> Entry:
-    """What a file registers. Its bytes are those that were hashed, even if it is being written to."""
-    module = ModuleType(f"goatrl_user_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}")
+    """What a file registers. Its bytes are those that were hashed, even if it is being
+    written to.
+    """
+    module = ModuleType(
+        f"goatrl_user_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    )
     module.__file__ = str(path.absolute())
-    for name in [entry.name for entry in _ENTRIES.values() if entry.build.__module__ == module.__name__]:
+    for name in [
+        entry.name for entry in _ENTRIES.values() if entry.build.__module__ == module.__name__
+    ]:
         del _ENTRIES[name]  # of an earlier version of the file
     sys.modules[module.__name__] = module  # where its classes look for their module
     exec(compile(content, module.__file__, "exec", dont_inherit=True), module.__dict__)
     mine = [entry for entry in _ENTRIES.values() if entry.build.__module__ == module.__name__]
     if len(mine) != 1:
-        raise GoatError(f"{path} registers {len(mine)} algorithms; it must register exactly one with @register(...)")
+        raise GoatError(
+            f"{path} registers {len(mine)} algorithms; it must register exactly one with "
+            "@register(...)"
+        )
     return mine[0]
 
 
@@ -144,6 +175,12 @@ def _fault(path: Path, error: Exception) -> GoatError:
     """The user's own mistake in one line, with the line of their file."""
     if isinstance(error, GoatError):
         return error
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path.absolute()]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename) == path.absolute()
+    ]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
-    return GoatError(f"{path}, line {line}: {type(error).__name__}: {error.args[0] if error.args else error}")
+    return GoatError(
+        f"{path}, line {line}: {type(error).__name__}: {error.args[0] if error.args else error}"
+    )

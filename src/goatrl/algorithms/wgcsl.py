@@ -2,7 +2,7 @@
 
 from goatrl.algorithms.goat import ENSEMBLE, selection
 from goatrl.algorithms.registry import register
-from goatrl.learn.update import Agent, weighted_regression
+from goatrl.learn.agent import Agent, weighted_regression
 from goatrl.learn.values import Conservative, QEnsemble
 from goatrl.learn.weights import AdaptiveSelection, Discounted, ExpAdvantage
 from goatrl.types import Settings
@@ -47,4 +47,6 @@ def wgcsl_adsw(s: Settings) -> Agent:
 @register("WGCSL+CQL")
 def wgcsl_cql(s: Settings) -> Agent:
     """WGCSL whose critic carries the CQL penalty."""
-    return weighted_regression(s, ExpAdvantage(), selection(s), value=QEnsemble(1, penalty=Conservative()))
+    return weighted_regression(
+        s, ExpAdvantage(), selection(s), value=QEnsemble(1, penalty=Conservative())
+    )

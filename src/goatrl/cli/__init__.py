@@ -21,7 +21,7 @@ from goatrl.cli.listing import List
 from goatrl.cli.report import Report
 from goatrl.cli.training import Evaluate, Train
 from goatrl.cli.view import View
-from goatrl.files import cache_folder
+from goatrl.disk.files import cache_folder
 from goatrl.types import GoatError, unknown
 
 
@@ -54,7 +54,10 @@ Command = (
     | Annotated[ExpertCommands, command("expert", ExpertCommands)]
 )
 NESTED: dict[str, Any] = {"data": Data, "expert": Expert, "figure": Figures}
-ABOUT = "Offline goal-conditioned reinforcement learning that generalises to goals its data never showed."
+ABOUT = (
+    "Offline goal-conditioned reinforcement learning that generalises to goals its data never "
+    "showed."
+)
 
 
 def parse(words: list[str]) -> Any:
@@ -64,7 +67,10 @@ def parse(words: list[str]) -> Any:
         raise unknown("command", words[0], names)
     if words[:1] and words[0] in NESTED:
         return tyro.cli(NESTED[words[0]], prog=f"goat {words[0]}", args=words[1:])
-    about = f"{ABOUT}\nVersion {goatrl.__version__}. Any command takes --debug, which shows the traceback of an error."
+    about = (
+        f"{ABOUT}\nVersion {goatrl.__version__}. Any command takes --debug, which shows the "
+        "traceback of an error."
+    )
     return tyro.cli(Command, prog="goat", args=words, description=about)
 
 

@@ -13,17 +13,17 @@ import pyarrow as pa
 from rich.table import Table
 from tyro.conf import arg
 
-from goatrl.benchmark import suites
-from goatrl.benchmark.suites import Column
 from goatrl.cli.console import console, out_of_range, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.training import check_place, judge, per_seed, train_with_progress
-from goatrl.files import write_text
-from goatrl.problems import Problem, open_problem
+from goatrl.data.problems import Problem, open_problem
+from goatrl.disk.files import write_text
+from goatrl.experiments import suites
+from goatrl.experiments.suites import Column
 from goatrl.report import figures, tables
-from goatrl.runs import Run, configure
+from goatrl.runs.offline import Run, configure
 from goatrl.tasks import TaskGroup
-from goatrl.train import Diverged
+from goatrl.training.offline import Diverged
 from goatrl.types import GoatError
 
 HEADINGS = ("rung", "algorithm", "success", "increment", "return")
@@ -31,27 +31,37 @@ HEADINGS = ("rung", "algorithm", "success", "increment", "return")
 
 @dataclasses.dataclass(frozen=True)
 class Ablate:
-    """Which component helps on your data? The paper's ladder from BC to GOAT(tau), trained on it and judged in your environment.
+    """Which component helps on your data? The paper's ladder from BC to GOAT(tau), trained on it
+    and judged in your environment.
 
-    BC, +HER (relabelled goals), +EAW (exponential advantage weight), +DSW (data selection), +Ens (an ensemble of critics), +UW
-    (uncertainty weight) and +ER (expectile regression) each become a run in a folder of OUT, and together OUT/ablation.md, .csv
-    and .png. Ctrl-C and the same command again go on exactly where it stopped; what is trained is not trained again.
+    BC, +HER (relabelled goals), +EAW (exponential advantage weight), +DSW (data selection), +Ens
+    (an ensemble of critics), +UW (uncertainty weight) and +ER (expectile regression) each become a
+    run in a folder of OUT, and together OUT/ablation.md, .csv and .png. Ctrl-C and the same command
+    again go on exactly where it stopped; what is trained is not trained again.
 
     Examples:
-      goat ablate --data mine.npz --goal-threshold 0.5 --environment my_module:MyWorld-v0 --out ablation
-      goat ablate --data reach_right_expert_200.pkl --group reach-left-right --seeds 5 --out ablation
+      goat ablate --data mine.npz --goal-threshold 0.5 --environment mine:World-v0 --out ladder
+      goat ablate --data reach.pkl --group reach-left-right --seeds 5 --out ladder
     """
 
     out: Path
     """The folder of all runs, the table and the figure."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl), or minari:ID; with --group the group's own if not given."""
+    """A dataset file (.npz or one of the authors' .pkl), or minari:ID; with --group the group's own
+    if not given.
+    """
     environment: Annotated[str | None, arg(metavar="ID")] = None
-    """The Gymnasium environment to judge in, as for `goat evaluate`; MODULE:ID imports the module first."""
+    """The Gymnasium environment to judge in, as for `goat evaluate`; MODULE:ID imports the module
+    first.
+    """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """How near counts as reached; needed with --environment, unless the data's Minari metadata has it."""
+    """How near counts as reached; needed with --environment, unless the data's Minari metadata has
+    it.
+    """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """Instead of an environment: the task group whose settings are used and on all of whose tasks agents are judged."""
+    """Instead of an environment: the task group whose settings are used and on all of whose tasks
+    agents are judged.
+    """
     seeds: int = 3
     """How many seeds train together (0, 1, …)."""
     updates: Annotated[int | None, arg(metavar="N")] = None
@@ -67,21 +77,32 @@ class Ablate:
         where, problem = self._open()
         seeds = tuple(range(self.seeds))
         configs = [
-            configure(c.algorithm, problem, data=self.data, overrides=c.overrides, seeds=seeds, updates=self.updates)
+            configure(
+                c.algorithm,
+                problem,
+                data=self.data,
+                overrides=c.overrides,
+                seeds=seeds,
+                updates=self.updates,
+            )
             for c in columns
         ]
         runs = [Run(self.out / column.algorithm) for column in columns]
         for run, config in zip(runs, configs, strict=True):
             run.prepare(config)
         rungs, failures = [], []
-        for place, (column, run, config) in enumerate(zip(columns, runs, configs, strict=True), start=1):
+        for place, (column, run, config) in enumerate(
+            zip(columns, runs, configs, strict=True), start=1
+        ):
             try:
                 title = f"{column.label} ({place} of {len(columns)}), {plural(self.seeds, 'seed')}"
                 train_with_progress(run, config, problem, title)
             except Diverged as error:
                 failures.append(f"{column.label}: {error}")
                 continue
-            rungs.append(summarise(place, column, judge(run.agents(), where, episodes=self.episodes)))
+            rungs.append(
+                summarise(place, column, judge(run.agents(), where, episodes=self.episodes))
+            )
         if rungs:
             judged = f"on {where.label}" if isinstance(where, TaskGroup) else f"in {where}"
             source = self.data if self.data is not None else self.group
@@ -92,10 +113,13 @@ class Ablate:
             raise Diverged("; ".join(failures))
 
     def _open(self) -> tuple[TaskGroup | str, Problem]:
-        """Where agents are judged and what they are trained on; what does not fit is refused before anything is trained."""
+        """Where agents are judged and what they are trained on; what does not fit is refused before
+        anything is trained.
+        """
         if (self.environment is None) == (self.group is None):
             raise GoatError(
-                "say where agents are judged: in your own environment with --environment ID and --goal-threshold DISTANCE, "
+                "say where agents are judged: in your own environment with --environment ID and "
+                "--goal-threshold DISTANCE, "
                 "or on all tasks of a --group GROUP"
             )
         if self.group is not None and self.data is None:
@@ -126,7 +150,10 @@ def summarise(place: int, column: Column, table: pa.Table) -> Rung:
     """Of several tasks the mean, each counting as much."""
     names = np.asarray(table.column("task").to_pylist())
     parts = [table.filter(names == task) for task in dict.fromkeys(names.tolist())]
-    success, returns = (np.mean([per_seed(part, metric) for part in parts], axis=0) for metric in ("success", "return"))
+    success, returns = (
+        np.mean([per_seed(part, metric) for part in parts], axis=0)
+        for metric in ("success", "return")
+    )
     return Rung(place, column, success, returns)
 
 
@@ -141,22 +168,46 @@ def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     lines = [f"| {' | '.join(HEADINGS)} |", f"|---|---|{'---:|' * 3}"]
     shown = Table(title=about, title_justify="left")
     for heading in HEADINGS:
-        shown.add_column(heading, justify="left" if heading in HEADINGS[:2] else "right", no_wrap=True)
+        shown.add_column(
+            heading, justify="left" if heading in HEADINGS[:2] else "right", no_wrap=True
+        )
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["rung", "algorithm", "seeds", "success", "success_std", "increment", "return", "return_std"])
+    writer.writerow(
+        [
+            "rung",
+            "algorithm",
+            "seeds",
+            "success",
+            "success_std",
+            "increment",
+            "return",
+            "return_std",
+        ]
+    )
     for rung, increment in zip(rungs, increments(rungs), strict=True):
-        success, returns = ((values.mean(), tables.deviation(values)) for values in (rung.success, rung.returns))
+        success, returns = (
+            (values.mean(), tables.deviation(values)) for values in (rung.success, rung.returns)
+        )
         added = "" if increment is None else f"{increment:+z.3f}"
         texts = (tables.number(*success, 3), added, tables.number(*returns, 1))
         named = (rung.column.label, rung.column.algorithm)
         shown.add_row(*named, *texts)
         lines.append(f"| {' | '.join((*named, *texts))} |")
         numbers = [*success, increment, *returns]
-        writer.writerow([*named, len(rung.success), *("" if n is None or math.isnan(n) else f"{n:z.4f}" for n in numbers)])
+        writer.writerow(
+            [
+                *named,
+                len(rung.success),
+                *("" if n is None or math.isnan(n) else f"{n:z.4f}" for n in numbers),
+            ]
+        )
     console.print(shown)
     drawn = {rung.column.label: rung.success for rung in rungs}
     figures.save(figures.ladder(drawn, "success"), folder / "ablation.png")
-    write_text(folder / "ablation.md", "\n".join([f"{about}.", "", *lines, "", "![success of each rung](ablation.png)", ""]))
+    write_text(
+        folder / "ablation.md",
+        "\n".join([f"{about}.", "", *lines, "", "![success of each rung](ablation.png)", ""]),
+    )
     write_text(folder / "ablation.csv", buffer.getvalue())
     console.print(f"wrote ablation.md, ablation.csv and ablation.png to {folder}")

@@ -9,19 +9,29 @@ import jax
 from rich.markup import escape
 from tyro.conf import Positional, arg
 
-from goatrl import finetune, tasks
-from goatrl.benchmark import estimate, finetuning, records, runner, statements, statistics, suites, timing
-from goatrl.benchmark.statements import Outcome, Verdict
+from goatrl import tasks
 from goatrl.cli import bench_finetuning, bench_timing
-from goatrl.cli.board import Board, live
 from goatrl.cli.console import console, dataset_files, duration, plural
 from goatrl.cli.datasets import ensure
-from goatrl.data.making import checksums
-from goatrl.files import write_text
+from goatrl.cli.live_table import Board, live
+from goatrl.data.cache import checksums
+from goatrl.disk.files import write_text
+from goatrl.experiments import (
+    claims,
+    estimate,
+    finetuning,
+    grid,
+    records,
+    statistics,
+    suites,
+    timing,
+)
+from goatrl.experiments.claims import Outcome, Verdict
 from goatrl.report import data_figures, figures, tables
 from goatrl.report.shared import span
-from goatrl.runs import Interrupted
-from goatrl.train import Diverged
+from goatrl.runs import finetune
+from goatrl.runs.folder import Interrupted
+from goatrl.training.offline import Diverged
 from goatrl.types import GoatError, unknown
 
 
@@ -40,16 +50,20 @@ class Bench:
     suite: Positional[str]
     """A name from `goat list`."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Where records and tables go; bench/robots, bench/pointreach, bench/finetune or bench/training-time if not given. Suites
-    that share cells may share a folder."""
+    """Where records and tables go; bench/robots, bench/pointreach, bench/finetune or
+    bench/training-time if not given. Suites that share cells may share a folder.
+    """
     groups: tuple[str, ...] = ()
     """Only these task groups."""
     algorithms: tuple[str, ...] = ()
-    """Only these algorithms; one that the suite does not have (a name or a file) becomes a further column."""
+    """Only these algorithms; one that the suite does not have (a name or a file) becomes a further
+    column.
+    """
     seeds: int = 5
     """How many seeds (0, 1, …); seeds that are recorded are not trained again."""
     data: tuple[str, ...] = ()
-    """GROUP=FILE: a dataset (.npz, .pkl, minari:ID) in place of the group's own; may name several."""
+    """GROUP=FILE: a dataset (.npz, .pkl, minari:ID) in place of the group's own; may name several.
+    """
     updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates, if not the group's (for a quick look)."""
     episodes: Annotated[int | None, arg(metavar="N")] = None
@@ -63,7 +77,10 @@ class Bench:
         if self.suite not in names:
             raise unknown("suite", self.suite, names)
         if self.episodes is not None and self.suite not in finetuning.SUITES:
-            raise GoatError(f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; {self.suite} does not")
+            raise GoatError(
+                f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; "
+                f"{self.suite} does not"
+            )
         if self.suite in finetuning.SUITES:
             self._finetune(finetuning.SUITES[self.suite])
         elif self.suite == timing.SUITE.name:
@@ -89,14 +106,21 @@ class Bench:
 
     def _time(self) -> None:
         if self.groups or self.data:
-            raise GoatError(f"{self.suite} is of {timing.SUITE.groups[0]}, on no dataset; leave out --groups and --data")
+            raise GoatError(
+                f"{self.suite} is of {timing.SUITE.groups[0]}, on no dataset; leave out --groups "
+                "and --data"
+            )
         folder = timing.HOME if self.out is None else self.out
-        print_verdicts(bench_timing.run(folder, algorithms=self.algorithms, seeds=self.seeds, updates=self.updates))
+        print_verdicts(
+            bench_timing.run(
+                folder, algorithms=self.algorithms, seeds=self.seeds, updates=self.updates
+            )
+        )
 
     def _bench(self, suite: suites.Suite) -> None:
         folder = Path("bench") / suite.home if self.out is None else self.out
         files = dataset_files(self.data)
-        planned = runner.plan(
+        planned = grid.plan(
             suite,
             folder,
             seeds=self.seeds,
@@ -106,24 +130,42 @@ class Bench:
             updates=self.updates,
             prepare=lambda groups: ensure(groups, self.yes),
         )
-        reprinted = {cell.group.name: cell.config.checksum for cell in planned if cell.problem is None}
-        others = sorted(name for name, checksum in reprinted.items() if checksum != checksums().get(name, checksum))
+        reprinted = {
+            cell.group.name: cell.config.checksum for cell in planned if cell.problem is None
+        }
+        others = sorted(
+            name
+            for name, checksum in reprinted.items()
+            if checksum != checksums().get(name, checksum)
+        )
         if others:
-            console.print(f"note: the records on {', '.join(others)} are of agents trained on other data than goatrl makes")
+            console.print(
+                f"note: the records on {', '.join(others)} are of agents trained on other data "
+                "than goatrl makes"
+            )
         missing = sum(bool(cell.missing) for cell in planned)
         console.print(
-            f"{suite.name}: {plural(len(planned), 'cell')} of {plural(self.seeds, 'seed')}, {missing} to run, records in {folder}"
+            f"{suite.name}: {plural(len(planned), 'cell')} of {plural(self.seeds, 'seed')}, "
+            f"{missing} to run, records in {folder}"
         )
         if missing:
             training, judging = estimate.seconds(planned)
-            whole = duration(training + judging if jax.default_backend() == "cpu" else max(training, judging))
-            console.print(f"expected to take about {whole} here (training {duration(training)}, judging {duration(judging)})")
+            whole = duration(
+                training + judging if jax.default_backend() == "cpu" else max(training, judging)
+            )
+            console.print(
+                f"expected to take about {whole} here (training {duration(training)}, judging "
+                f"{duration(judging)})"
+            )
         with live(Board(planned, suite.percent)) as board:
             try:
-                failures = runner.run(suite, planned, folder, board.show)
+                failures = grid.run(suite, planned, folder, board.show)
             except KeyboardInterrupt:
-                raise Interrupted(f"stopped; what is trained and judged is in {folder}, and the same command goes on") from None
-        cells = runner.suite_cells(suite, folder)
+                raise Interrupted(
+                    f"stopped; what is trained and judged is in {folder}, and the same command "
+                    "goes on"
+                ) from None
+        cells = grid.suite_cells(suite, folder)
         draw_datasets(planned, folder)
         if cells:  # none, if all have diverged
             publish(suite, cells, folder)
@@ -131,9 +173,13 @@ class Bench:
             raise Diverged("; ".join(failures))
 
 
-def draw_datasets(planned: Sequence[runner.Planned], folder: Path) -> None:
-    """A picture of each robot dataset beside the records, for the report, which does not open datasets."""
-    for group, problem in {cell.group.name: (cell.group, cell.problem) for cell in planned}.values():
+def draw_datasets(planned: Sequence[grid.Planned], folder: Path) -> None:
+    """A picture of each robot dataset beside the records, for the report, which does not open
+    datasets.
+    """
+    for group, problem in {
+        cell.group.name: (cell.group, cell.problem) for cell in planned
+    }.values():
         path = folder / "media" / f"{group.name}--dataset.png"
         if problem is not None and group.family != "point" and not path.exists():
             title = f"{group.label}: {problem.episodes.count:,} episodes"
@@ -141,55 +187,96 @@ def draw_datasets(planned: Sequence[runner.Planned], folder: Path) -> None:
 
 
 def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) -> None:
-    """Print the tables and verdicts of all that a folder holds of a suite, and write them beside the records."""
+    """Print the tables and verdicts of all that a folder holds of a suite, and write them beside
+    the records.
+    """
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
     averages = {metric: statistics.averages(suite, cells, metric) for metric in by_metric}
     written = folder / suite.name
     counts = sorted({len(cell.seeds) for cell in cells})
-    over = plural(counts[0], "seed") if len(counts) == 1 else f"{span(counts)} seeds (table.csv has each)"
+    over = (
+        plural(counts[0], "seed")
+        if len(counts) == 1
+        else f"{span(counts)} seeds (table.csv has each)"
+    )
     shown = "1 seed" if counts == [1] else f"mean ± standard deviation over {over}"
     for metric, table in by_metric.items():
         console.print(f"\n[bold]{suite.name}: {metric}[/bold], {shown}\n")
         for part in tables.columns_at_a_time(table, 5 if suite.percent else 6):
-            console.print(tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2))
+            console.print(
+                tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2)
+            )
         write_text(written / f"{metric}.md", tables.markdown(table))
         write_text(written / f"{metric}.tex", tables.latex(table, averages[metric]))
     write_text(written / "table.csv", tables.comma_separated(by_metric))
     write_text(written / "averages.md", tables.averages_markdown(averages, suite.decimals))
-    console.print(f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)")
-    console.print("intervals are over seeds, a single one has none; episodes: standard error that is due to their number alone\n")
+    console.print(
+        f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)"
+    )
+    console.print(
+        "intervals are over seeds, a single one has none; episodes: standard error that is due to "
+        "their number alone\n"
+    )
     over_splits = [average for average in averages["success"] if not average.group]
     console.print(tables.averages_terminal(over_splits, suite.decimals))
-    other = sorted({cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates})
+    other = sorted(
+        {
+            cell.config.updates
+            for cell in cells
+            if cell.config.updates != tasks.get(cell.config.group).settings.updates
+        }
+    )
     if other:
-        console.print(f"note: trained with {', '.join(map(str, other))} updates, not the paper's number")
+        console.print(
+            f"note: trained with {', '.join(map(str, other))} updates, not the paper's number"
+        )
     close = tables.agreement(by_metric["success"])
     if close is not None:
         console.print(
-            f"against the paper, success in {close.cells} cells: mean absolute difference {close.mean_absolute_difference:.3f}, "
-            f"rank correlation {close.rank_correlation:.3f}; further than two of its standard deviations: {len(close.far)}"
+            f"against the paper, success in {close.cells} cells: mean absolute difference "
+            f"{close.mean_absolute_difference:.3f}, "
+            f"rank correlation {close.rank_correlation:.3f}; further than two of its standard "
+            f"deviations: {len(close.far)}"
         )
         for entry in close.far:
             theirs = entry.paper or (0.0, 0.0)
             places = entry.decimals
-            numbers = f"{entry.mean:.{places}f}, paper {theirs[0]:.{places}f} ± {theirs[1]:.{places}f}"
+            numbers = (
+                f"{entry.mean:.{places}f}, paper {theirs[0]:.{places}f} ± {theirs[1]:.{places}f}"
+            )
             console.print(f"  {entry.dataset}, {entry.task}, {entry.column}: {numbers}")
     order = tables.order_agreement(over_splits, "ood")
     if order is not None:
-        console.print(f"rank correlation of the OOD averages of {order[0]} algorithms with the paper's: {order[1]:.3f}")
-    print_verdicts(statements.check(suite, cells))
-    made = sorted({" ".join((t.versions["device"], "jax", t.versions["jax"])) for cell in cells for t in cell.trainings})
+        console.print(
+            f"rank correlation of the OOD averages of {order[0]} algorithms with the paper's: "
+            f"{order[1]:.3f}"
+        )
+    print_verdicts(claims.check(suite, cells))
+    made = sorted(
+        {
+            " ".join((t.versions["device"], "jax", t.versions["jax"]))
+            for cell in cells
+            for t in cell.trainings
+        }
+    )
     console.print(f"[dim]trained on {', '.join(made)}[/dim]", highlight=False)
     console.print(f"wrote success and return (.md, .tex), averages.md and table.csv to {written}")
 
 
 def print_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Each conclusion of the paper with what became of it; those whose cells are not all recorded only by their number."""
+    """Each conclusion of the paper with what became of it; those whose cells are not all recorded
+    only by their number.
+    """
     colors = {Outcome.HELD: "green", Outcome.UNDECIDED: "yellow", Outcome.NOT_HELD: "red"}
     for verdict in verdicts:
         if verdict.outcome in colors:
             mark = f"[{colors[verdict.outcome]}]{verdict.outcome}[/{colors[verdict.outcome]}]"
-            console.print(f"{mark}: {escape(f'{verdict.claim} ({verdict.evidence})')}", highlight=False)
+            console.print(
+                f"{mark}: {escape(f'{verdict.claim} ({verdict.evidence})')}", highlight=False
+            )
     unchecked = sum(verdict.outcome == Outcome.NOT_CHECKED for verdict in verdicts)
     if unchecked:
-        console.print(f"{unchecked} of the paper's {len(verdicts)} conclusions not checked: they need cells that were not run")
+        console.print(
+            f"{unchecked} of the paper's {len(verdicts)} conclusions not checked: they need cells "
+            "that were not run"
+        )

@@ -10,14 +10,14 @@ import jax
 from rich.progress import Progress as Bars
 from rich.progress import TaskID
 
-from goatrl.benchmark import curves, estimate, finetuning, runner
-from goatrl.benchmark.finetuning import Planned, Progress, Suite
-from goatrl.benchmark.statements import Verdict
 from goatrl.cli.console import console, duration, losses, plural, progress_bar
 from goatrl.cli.datasets import ensure
-from goatrl.files import write_text
+from goatrl.disk.files import write_text
+from goatrl.experiments import curves, estimate, finetuning, grid
+from goatrl.experiments.claims import Verdict
+from goatrl.experiments.finetuning import Planned, Progress, Suite
 from goatrl.report import finetuning as tuning
-from goatrl.runs import Interrupted
+from goatrl.runs.folder import Interrupted
 
 
 def run(
@@ -32,8 +32,10 @@ def run(
     episodes: int,
     yes: bool,
 ) -> tuple[list[Verdict], list[str]]:
-    """Run what is missing, and publish all that the folder holds. Returns verdicts, and what diverged."""
-    columns = runner.choose_columns(suite.columns, algorithms)
+    """Run what is missing, and publish all that the folder holds. Returns verdicts, and what
+    diverged.
+    """
+    columns = grid.choose_columns(suite.columns, algorithms)
     planned = finetuning.plan(
         suite,
         folder,
@@ -47,18 +49,23 @@ def run(
     )
     missing = [cell for cell in planned if cell.recorded is None]
     console.print(
-        f"{suite.name}: {plural(len(planned), 'curve')} of {plural(seeds, 'seed')}, {len(missing)} to run, records in {folder}"
+        f"{suite.name}: {plural(len(planned), 'curve')} of {plural(seeds, 'seed')}, "
+        f"{len(missing)} to run, records in {folder}"
     )
     if missing:
         whole = duration(estimate.finetuning_seconds(missing))
         console.print(
-            f"expected to take about {whole} here ({plural(episodes, 'episode')} of each seed after training offline, {_device()})"
+            f"expected to take about {whole} here ({plural(episodes, 'episode')} of each seed "
+            f"after training offline, {_device()})"
         )
     with progress_bar() as bars:
         try:
             failures = finetuning.run(planned, folder, Screen(bars).show)
         except KeyboardInterrupt:
-            raise Interrupted(f"stopped; what is trained and recorded is in {folder}, and the same command goes on") from None
+            raise Interrupted(
+                f"stopped; what is trained and recorded is in {folder}, and the same command goes "
+                "on"
+            ) from None
     return publish(suite, folder), failures
 
 
@@ -77,10 +84,19 @@ class Screen:
     def show(self, progress: Progress) -> None:
         place, done = (progress.cell, progress.what), progress.done
         if place not in self.rows:
-            self.rows[place] = self.bars.add_task(progress.title, total=progress.total, completed=done, losses="compiling")
-        self.bars.update(self.rows[place], completed=done, visible=done < progress.total, refresh=done == progress.total)
+            self.rows[place] = self.bars.add_task(
+                progress.title, total=progress.total, completed=done, losses="compiling"
+            )
+        self.bars.update(
+            self.rows[place],
+            completed=done,
+            visible=done < progress.total,
+            refresh=done == progress.total,
+        )
         if progress.success or progress.losses:
-            success = ", ".join(f"{name} {100 * rate:.0f} %" for name, rate in progress.success.items())
+            success = ", ".join(
+                f"{name} {100 * rate:.0f} %" for name, rate in progress.success.items()
+            )
             self.bars.update(self.rows[place], losses=success or losses(progress.losses))
         if progress.recorded is not None:
             minutes, mean = (time.monotonic() - self.started) / 60, progress.recorded.mean
@@ -90,16 +106,24 @@ class Screen:
 
 
 def publish(suite: Suite, folder: Path) -> list[Verdict]:
-    """Print the table of all that a folder holds of a suite, and write it beside the records. Returns the verdicts."""
+    """Print the table of all that a folder holds of a suite, and write it beside the records.
+    Returns the verdicts.
+    """
     recorded = curves.read_all(folder)
     found, random = suite.order(recorded), curves.references(recorded)
     verdicts = finetuning.check(suite, recorded)
     if found:  # none, if all have diverged
         standings = curves.standings(found, random)
-        console.print(f"\n[bold]{suite.name}: success without noise[/bold], mean over seeds \\[95 % interval]\n")
+        console.print(
+            f"\n[bold]{suite.name}: success without noise[/bold], mean over seeds \\[95 % "
+            "interval]\n"
+        )
         console.print(tuning.terminal(standings))
         write_text(folder / f"{suite.name}.md", tuning.markdown(suite, standings, verdicts))
         write_text(folder / f"{suite.name}.csv", tuning.comma_separated(found, standings))
         console.print(f"wrote {suite.name}.md and {suite.name}.csv to {folder}")
-        console.print(f"draw the curves: goat figure finetune {folder} --suite {suite.name} --out curves.pdf", highlight=False)
+        console.print(
+            f"draw the curves: goat figure finetune {folder} --suite {suite.name} --out curves.pdf",
+            highlight=False,
+        )
     return verdicts

@@ -19,7 +19,11 @@ console = Console()
 
 OwnAlgorithm = Annotated[
     Path | None,
-    arg(metavar="FILE", help="The Python file of the algorithm, for a run that was trained with one of your own; it is executed."),
+    arg(
+        metavar="FILE",
+        help="The Python file of the algorithm, for a run that was trained with one of your own; "
+        "it is executed.",
+    ),
 ]
 
 
@@ -29,7 +33,9 @@ def command(name: str, kind: type) -> Any:
 
 
 def load_own(algorithm: Path | None) -> None:
-    """Make the user's algorithm known, if they name its file, before a run that was trained with it is opened."""
+    """Make the user's algorithm known, if they name its file, before a run that was trained with it
+    is opened.
+    """
     if algorithm is not None:
         algorithms.load_file(algorithm)
 
@@ -44,7 +50,10 @@ def out_of_range(episodes: Episodes) -> str | None:
     outside = int((actions > 1.0).sum())
     if not outside:
         return None
-    return f"{outside} of {actions.size} action components lie outside [-1, 1] (up to {actions.max():.3g}); agents act within it"
+    return (
+        f"{outside} of {actions.size} action components lie outside [-1, 1] (up to "
+        f"{actions.max():.3g}); agents act within it"
+    )
 
 
 def pairs(texts: Sequence[str], what: str) -> dict[str, str]:
@@ -83,4 +92,8 @@ def duration(seconds: float) -> str:
 
 def losses(metrics: Mapping[str, float]) -> str:
     """The losses among the metrics, short enough for a progress bar."""
-    return " ".join(f"{name.removesuffix('_loss')} {value:.2g}" for name, value in metrics.items() if name.endswith("_loss"))
+    return " ".join(
+        f"{name.removesuffix('_loss')} {value:.2g}"
+        for name, value in metrics.items()
+        if name.endswith("_loss")
+    )

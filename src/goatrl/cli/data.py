@@ -13,8 +13,8 @@ from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import collecting, ensure, make_with_progress
-from goatrl.data import experts, making, minari
-from goatrl.problems import open_problem
+from goatrl.data import cache, experts, minari
+from goatrl.data.problems import open_problem
 from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError
@@ -22,7 +22,8 @@ from goatrl.types import Episodes, GoatError
 
 @dataclasses.dataclass(frozen=True)
 class DataMake:
-    """Make datasets of task groups. The robots' are kept in the cache, where all commands find them; an interruption loses little.
+    """Make datasets of task groups. The robots' are kept in the cache, where all commands find
+    them; an interruption loses little.
 
     Examples:
       goat data make push-left-right
@@ -40,7 +41,9 @@ class DataMake:
     seed: int = 0
     """Another seed draws another dataset of the same kind; only with --out."""
     expert: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """A folder of `goat expert train` whose expert collects instead of the one that ships with goatrl; only with --out."""
+    """A folder of `goat expert train` whose expert collects instead of the one that ships with
+    goatrl; only with --out.
+    """
     threads: Annotated[int | None, arg(metavar="N")] = None
     """How many simulate, if not as many as there are cores; the dataset is the same."""
 
@@ -55,12 +58,17 @@ class DataMake:
             self._into_file(chosen[0], self.out)
             return
         if self.seed or self.expert is not None:
-            raise GoatError("the cache holds what goatrl's experts collect with seed 0; others only with --out FILE")
+            raise GoatError(
+                "the cache holds what goatrl's experts collect with seed 0; others only with "
+                "--out FILE"
+            )
         for group in chosen:
             if group.collection is None:
-                raise GoatError(f"{group.name} is made whenever it is needed; name a file for it with --out")
-            if making.cached(group).exists():
-                console.print(f"already made: {making.cached(group)}")
+                raise GoatError(
+                    f"{group.name} is made whenever it is needed; name a file for it with --out"
+                )
+            if cache.cached(group).exists():
+                console.print(f"already made: {cache.cached(group)}")
             else:
                 make_with_progress(group, self.threads)
 
@@ -74,14 +82,22 @@ class DataMake:
         expert = None if self.expert is None else experts.of_run(self.expert, group.family)
         partial = out.with_suffix(".partial.npz")
         with collecting(group) as show:
-            episodes = making.make(group, self.seed, expert=expert, partial=partial, threads=self.threads, on_progress=show)
+            episodes = cache.make(
+                group,
+                self.seed,
+                expert=expert,
+                partial=partial,
+                threads=self.threads,
+                on_progress=show,
+            )
         write_dataset(episodes, out)
         partial.unlink(missing_ok=True)
 
 
 @dataclasses.dataclass(frozen=True)
 class DataVerify:
-    """Compare datasets with the checksums that goatrl lists: those of the cache, or of these groups.
+    """Compare datasets with the checksums that goatrl lists: those of the cache, or of these
+    groups.
 
     Example:
       goat data verify
@@ -92,17 +108,30 @@ class DataVerify:
     """Task groups from `goat list`; all that are made, if none is named."""
 
     def run(self) -> None:
-        made = [group.name for group in tasks.groups().values() if group.collection is None or making.cached(group).exists()]
+        made = [
+            group.name
+            for group in tasks.groups().values()
+            if group.collection is None or cache.cached(group).exists()
+        ]
         differing = []
         for name in self.groups or made:
-            checksum, listed = making.of_group(tasks.get(name)).checksum(), making.checksums().get(name)
-            verdict = "not listed" if listed is None else "same" if checksum == listed else "differs"
+            checksum, listed = (
+                cache.of_group(tasks.get(name)).checksum(),
+                cache.checksums().get(name),
+            )
+            verdict = (
+                "not listed" if listed is None else "same" if checksum == listed else "differs"
+            )
             color = {"not listed": "yellow", "same": "green", "differs": "red"}[verdict]
-            console.print(f"[{color}]{verdict}[/{color}] {name} {checksum}", highlight=False, soft_wrap=True)
+            console.print(
+                f"[{color}]{verdict}[/{color}] {name} {checksum}", highlight=False, soft_wrap=True
+            )
             if verdict == "differs":
                 differing.append(name)
         if differing:
-            raise DifferentData(f"not the listed dataset: {', '.join(differing)}; delete it and make it again")
+            raise DifferentData(
+                f"not the listed dataset: {', '.join(differing)}; delete it and make it again"
+            )
 
 
 class DifferentData(GoatError):
@@ -113,7 +142,8 @@ class DifferentData(GoatError):
 
 @dataclasses.dataclass(frozen=True)
 class DataConvert:
-    """Write a dataset in another format: npz, or Minari's. Of a pickle only plain arrays are read; nothing in it is executed.
+    """Write a dataset in another format: npz, or Minari's. Of a pickle only plain arrays are read;
+    nothing in it is executed.
 
     Examples:
       goat data convert buffer.pkl --out buffer.npz
@@ -127,9 +157,12 @@ class DataConvert:
     out: Annotated[str, arg(metavar="TARGET")]
     """FILE.npz or minari:ID."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """For Minari: how near counts as reached, which decides the rewards; a task group has its own."""
+    """For Minari: how near counts as reached, which decides the rewards; a task group has its own.
+    """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """For Minari: the task group that a file belongs to, whose threshold and environments go with it."""
+    """For Minari: the task group that a file belongs to, whose threshold and environments go with
+    it.
+    """
     description: Annotated[str | None, arg(metavar="TEXT")] = None
     """For Minari: what this is."""
     author: Annotated[str | None, arg(metavar="NAME")] = None
@@ -146,7 +179,11 @@ class DataConvert:
             raise GoatError(f"{self.source} is a task group itself; --group is for files")
         if own:
             ensure([self.source], self.yes)
-        problem = open_problem(self.source if own else self.group, None if own else known_path(self.source), self.goal_threshold)
+        problem = open_problem(
+            self.source if own else self.group,
+            None if own else known_path(self.source),
+            self.goal_threshold,
+        )
         about = minari.describe(tasks.get(self.source)) if own else {}
         given = {"description": self.description, "author": self.author}
         new = minari.export(
@@ -218,15 +255,21 @@ def known_path(text: str) -> Path:
     return Path(text)
 
 
-def describe(episodes: Episodes, group: TaskGroup | None, own_threshold: float | None = None) -> dict[str, str]:
-    """What is in a dataset; with a goal threshold, the group's or its own, also how often it succeeds; with a group, also how
-    much of the group's tasks it has seen."""
-    actions, achieved, goals = (np.asarray(part) for part in (episodes.actions, episodes.achieved, episodes.goals))
+def describe(
+    episodes: Episodes, group: TaskGroup | None, own_threshold: float | None = None
+) -> dict[str, str]:
+    """What is in a dataset; with a goal threshold, the group's or its own, also how often it
+    succeeds; with a group, also how much of the group's tasks it has seen.
+    """
+    actions, achieved, goals = (
+        np.asarray(part) for part in (episodes.actions, episodes.achieved, episodes.goals)
+    )
     facts = {
         "episodes": str(episodes.count),
         "actions per episode": str(episodes.horizon),
         "observation / goal / action": " / ".join(
-            str(array.shape[-1]) for array in (episodes.observations, episodes.goals, episodes.actions)
+            str(array.shape[-1])
+            for array in (episodes.observations, episodes.goals, episodes.actions)
         ),
         "action range": f"{actions.min():.3g} … {actions.max():.3g}",
         "achieved goals": ranges(achieved),
@@ -237,7 +280,9 @@ def describe(episodes: Episodes, group: TaskGroup | None, own_threshold: float |
         met = np.linalg.norm(achieved[:, 1:] - goals[:, None], axis=-1) <= threshold
         last, steps = 100 * met[:, -1].mean(), met.sum(1).mean()
         facts["goal threshold"] = f"{threshold:g}"
-        facts["desired goal met"] = f"{last:.1f} % of episodes at the last step, {steps:.1f} steps each"
+        facts["desired goal met"] = (
+            f"{last:.1f} % of episodes at the last step, {steps:.1f} steps each"
+        )
     if group is not None:
         facts["inside the seen region"] = f"{100 * group.kept(achieved).mean():.1f} % of episodes"
         for task in group.tasks:
@@ -253,7 +298,9 @@ def ranges(points: np.ndarray) -> str:
     flat = points.reshape(-1, points.shape[-1])
     if flat.shape[1] > 4:
         return f"{flat.min():.3g} … {flat.max():.3g} ({flat.shape[1]} coordinates)"
-    return ", ".join(f"{low:.3g} … {high:.3g}" for low, high in zip(flat.min(0), flat.max(0), strict=True))
+    return ", ".join(
+        f"{low:.3g} … {high:.3g}" for low, high in zip(flat.min(0), flat.max(0), strict=True)
+    )
 
 
 def coverage(achieved: np.ndarray, goals: np.ndarray, threshold: float) -> float:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from goatrl import tasks
 from goatrl.cli.console import console, progress_bar
-from goatrl.data import MissingDataset, collect, making
-from goatrl.runs import Interrupted
+from goatrl.data import MissingDataset, cache, collect
+from goatrl.runs.folder import Interrupted
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
@@ -28,19 +28,25 @@ def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
         try:
             yield show
         except KeyboardInterrupt:
-            raise Interrupted(f"stopped; the same command goes on with {group.name} where it was last saved") from None
+            raise Interrupted(
+                f"stopped; the same command goes on with {group.name} where it was last saved"
+            ) from None
 
 
 def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
     with collecting(group) as show:
-        path = making.make_cached(group, threads=threads, on_progress=show)
-    console.print(f"wrote {path}, SHA-256 {making.of_group(group).checksum()[:12]}…", soft_wrap=True)
+        path = cache.make_cached(group, threads=threads, on_progress=show)
+    console.print(f"wrote {path}, SHA-256 {cache.of_group(group).checksum()[:12]}…", soft_wrap=True)
 
 
 def ensure(groups: Iterable[str], yes: bool) -> None:
     """Make the datasets that are missing, after asking, or without under --yes."""
     known = [tasks.get(name) for name in dict.fromkeys(groups)]
-    missing = [group for group in known if group.collection is not None and not making.cached(group).exists()]
+    missing = [
+        group
+        for group in known
+        if group.collection is not None and not cache.cached(group).exists()
+    ]
     if missing and not yes:
         _ask(missing)
     for group in missing:
@@ -52,7 +58,10 @@ def _ask(missing: Sequence[TaskGroup]) -> None:
         raise GoatError(f"{MissingDataset(*missing)}, or add --yes")
     names = ", ".join(group.name for group in missing)
     try:
-        answer = console.input(f"Not made yet, minutes for each dataset: {names}. Make what is missing, and go on? \\[Y/n] ")
+        answer = console.input(
+            f"Not made yet, minutes for each dataset: {names}. Make what is missing, and go on? "
+            "\\[Y/n] "
+        )
     except EOFError:
         answer = "n"
         console.print()

@@ -7,16 +7,17 @@ from typing import Annotated
 from rich.table import Table
 from tyro.conf import Positional, arg
 
-from goatrl import expert_training
 from goatrl.cli.console import command, console
 from goatrl.cli.online import follow
 from goatrl.data import experts
-from goatrl.online_runs import OnlineRun
+from goatrl.runs import expert_training
+from goatrl.runs.online import OnlineRun
 
 
 @dataclasses.dataclass(frozen=True)
 class ExpertTrain:
-    """Train the expert of a robot online, as the ones that ship with goatrl were. The same command again resumes exactly.
+    """Train the expert of a robot online, as the ones that ship with goatrl were. The same command
+    again resumes exactly.
 
     Example:
       goat expert train push --out runs/push-expert
@@ -36,7 +37,10 @@ class ExpertTrain:
         run = OnlineRun(self.out)
         follow(run, plan, f"{self.robot} expert")
         card = expert_training.export(run, plan, self.out)
-        console.print(f"success in {card['episodes']} episodes: {100 * card['success']:.1f} % (agent of round {card['round']})")
+        console.print(
+            f"success in {card['episodes']} episodes: {100 * card['success']:.1f} % (agent of "
+            f"round {card['round']})"
+        )
         console.print(f"wrote {self.out}/{self.robot}.safetensors and {self.robot}.json")
 
 
@@ -46,13 +50,28 @@ class ExpertList:
 
     def run(self) -> None:
         table = Table(title="Experts", title_justify="left")
-        for heading in ("robot", "success without noise", "environment steps", "algorithm", "trained with"):
+        for heading in (
+            "robot",
+            "success without noise",
+            "environment steps",
+            "algorithm",
+            "trained with",
+        ):
             table.add_column(heading)
         for family in experts.FAMILIES:
             card = experts.get(family).card
             success = f"{100 * card['success']:.1f} % of {card['episodes']}"
-            table.add_row(family, success, f"{card['steps']:,}", card["algorithm"], f"jax {card['versions']['jax']}")
+            table.add_row(
+                family,
+                success,
+                f"{card['steps']:,}",
+                card["algorithm"],
+                f"jax {card['versions']['jax']}",
+            )
         console.print(table)
 
 
-Expert = Annotated[ExpertTrain, command("train", ExpertTrain)] | Annotated[ExpertList, command("list", ExpertList)]
+Expert = (
+    Annotated[ExpertTrain, command("train", ExpertTrain)]
+    | Annotated[ExpertList, command("list", ExpertList)]
+)

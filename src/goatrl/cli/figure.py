@@ -9,25 +9,30 @@ import pyarrow as pa
 from tyro.conf import Positional, arg
 
 from goatrl import tasks
-from goatrl.benchmark import curves, finetuning, records, runner, statistics, suites
 from goatrl.cli.console import OwnAlgorithm, command, console, dataset_files, load_own
-from goatrl.evaluate import evaluate
-from goatrl.files import write_text
-from goatrl.problems import open_problem
+from goatrl.data.problems import open_problem
+from goatrl.disk.files import write_text
+from goatrl.evaluation.episodes import evaluate
+from goatrl.evaluation.uncertainty import rank_by_weight, value_spread
+from goatrl.experiments import curves, finetuning, grid, records, statistics, suites
 from goatrl.report import data_figures, figures, maps, tables
 from goatrl.report import finetuning as tuning
-from goatrl.runs import Run
+from goatrl.runs.offline import Run
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError, unknown
-from goatrl.uncertainty import rank_by_weight, value_spread
 
-Paths = dict[str, tuple[Episodes, dict[str, pa.Table]]]  # dataset → its episodes, and label → judged episodes
+Paths = dict[
+    str, tuple[Episodes, dict[str, pa.Table]]
+]  # dataset → its episodes, and label → judged episodes
 
 
 def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
-    cells = runner.suite_cells(suite, folder)
+    cells = grid.suite_cells(suite, folder)
     if not cells:
-        raise GoatError(f"no records of suite {suite.name} in {folder}; make some with `goat bench`, or name another --suite")
+        raise GoatError(
+            f"no records of suite {suite.name} in {folder}; make some with `goat bench`, or name "
+            "another --suite"
+        )
     return cells
 
 
@@ -65,7 +70,10 @@ class FigureTrajectories:
         problem, trained = run.problem(), run.agents()
         group = problem.group
         if group is None or group.family != "point":
-            raise GoatError(f"{self.folder} is not of PointReach, whose paths are drawn; `goat view` films robots")
+            raise GoatError(
+                f"{self.folder} is not of PointReach, whose paths are drawn; `goat view` films "
+                "robots"
+            )
         judged = evaluate(trained.members, trained.state, group, [group.task(self.task)])
         return group, {group.label: (problem.episodes, {trained.label: judged})}
 
@@ -77,7 +85,10 @@ class FigureTrajectories:
             group = tasks.get(cell.config.group)
             episodes = open_problem(group.name, files.get(group.name)).episodes
             if episodes.checksum() != cell.config.checksum:
-                raise GoatError(f"the records were made with another {group.name}; name its file with --data {group.name}=FILE")
+                raise GoatError(
+                    f"the records were made with another {group.name}; name its file with --data "
+                    f"{group.name}=FILE"
+                )
             rows.setdefault(group.label, (episodes, {}))[1][cell.label] = cell.episodes
         return tasks.get(cells[0].config.group), rows
 
@@ -100,7 +111,12 @@ class FigureBars:
     def run(self) -> None:
         suite = suites.get(self.suite)
         cells = recorded_cells(suite, self.folder)
-        figures.save(figures.bars(tables.entries(suite, cells, "success"), full=100.0 if suite.percent else 1.0), self.out)
+        figures.save(
+            figures.bars(
+                tables.entries(suite, cells, "success"), full=100.0 if suite.percent else 1.0
+            ),
+            self.out,
+        )
         console.print(f"wrote {self.out}")
 
 
@@ -110,7 +126,7 @@ class FigureAggregate:
 
     Examples:
       goat figure aggregate bench/robots --out aggregate.pdf
-      goat figure aggregate results/pointreach --suite pointreach --metric return --out aggregate.svg
+      goat figure aggregate results/pointreach --metric return --out aggregate.svg
     """
 
     folder: Positional[Path]
@@ -127,7 +143,9 @@ class FigureAggregate:
         cells = recorded_cells(suite, self.folder)
         steps = max(cell.config.spec.horizon for cell in cells)
         full = float(steps) if self.metric == "return" else suite.scale(self.metric)
-        figures.save(figures.aggregate(statistics.summary(suite, cells, self.metric), full), self.out)
+        figures.save(
+            figures.aggregate(statistics.summary(suite, cells, self.metric), full), self.out
+        )
         console.print(f"wrote {self.out}")
 
 
@@ -157,20 +175,30 @@ class FigureCoverage:
         cells = recorded_cells(suite, self.folder)
         rows: dict[str, dict[str, maps.Coverage]] = {}
         for cell in cells:
-            drawn = maps.coverage(cell) if cell.config.group in (self.groups or suite.groups) else None
+            drawn = (
+                maps.coverage(cell) if cell.config.group in (self.groups or suite.groups) else None
+            )
             if drawn is not None:
                 rows.setdefault(tasks.get(cell.config.group).label, {})[cell.label] = drawn
         if not rows:
             which = f" of {', '.join(self.groups)}" if self.groups else ""
-            raise GoatError(f"the records{which} in {self.folder} have no coverage maps; those of `goat bench paper` have")
-        columns = [label for label in dict.fromkeys(cell.label for cell in cells) if any(label in row for row in rows.values())]
+            raise GoatError(
+                f"the records{which} in {self.folder} have no coverage maps; those of `goat bench "
+                "paper` have"
+            )
+        columns = [
+            label
+            for label in dict.fromkeys(cell.label for cell in cells)
+            if any(label in row for row in rows.values())
+        ]
         figures.save(figures.coverage(rows, columns), self.out)
         console.print(f"wrote {self.out}")
 
 
 @dataclasses.dataclass(frozen=True)
 class FigureFinetune:
-    """Draw success while agents go on online: a panel per task group, a line per initialisation, with 95 % intervals.
+    """Draw success while agents go on online: a panel per task group, a line per initialisation,
+    with 95 % intervals.
 
     Examples:
       goat figure finetune bench/finetune --out finetune.pdf
@@ -190,7 +218,10 @@ class FigureFinetune:
         recorded = curves.read_all(self.folder)
         found = finetuning.SUITES[self.suite].order(recorded)
         if not found:
-            raise GoatError(f"no records of suite {self.suite} in {self.folder}; make some with `goat bench {self.suite}`")
+            raise GoatError(
+                f"no records of suite {self.suite} in {self.folder}; make some with `goat bench "
+                f"{self.suite}`"
+            )
         panels: dict[str, list[curves.Curve]] = {}
         for curve in found:
             panels.setdefault(tasks.get(curve.group).label, []).append(curve)
@@ -221,7 +252,9 @@ class FigureDensity:
         problem = run.problem()
         algorithm, state = run.agents().agent(self.seed)
         if problem.spec.goal_dim != 2:
-            raise GoatError(f"{self.folder} has goals of {problem.spec.goal_dim} numbers; the map needs two")
+            raise GoatError(
+                f"{self.folder} has goals of {problem.spec.goal_dim} numbers; the map needs two"
+            )
         grid = np.arange(-10.0, 11.0)
         goals = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
         spread = value_spread(algorithm, state, goals).reshape(len(grid), len(grid))
@@ -231,7 +264,8 @@ class FigureDensity:
 
 @dataclasses.dataclass(frozen=True)
 class FigureUncertainty:
-    """Draw what a run's uncertainty weight prefers: supervised loss and distance to the goal of samples ranked by it (section 5.2).
+    """Draw what a run's uncertainty weight prefers: supervised loss and distance to the goal of
+    samples ranked by it (section 5.2).
 
     Example:
       goat figure uncertainty runs/goat --out uncertainty.png
@@ -247,7 +281,10 @@ class FigureUncertainty:
         load_own(self.algorithm)
         run = Run(self.folder)
         problem, trained, seeds = run.problem(), run.agents(), run.config().seeds
-        rankings = [rank_by_weight(*trained.agent(seed), problem.episodes, problem.spec, seed) for seed in seeds]
+        rankings = [
+            rank_by_weight(*trained.agent(seed), problem.episodes, problem.spec, seed)
+            for seed in seeds
+        ]
         figures.save(figures.ranking(rankings), self.out)
         numbers = self.out.with_suffix(".csv")
         write_text(numbers, tables.ranking(rankings, seeds))
@@ -256,7 +293,8 @@ class FigureUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class FigureRegions:
-    """Draw where the starts and goals of the robot tasks lie, and which part of it the data has seen.
+    """Draw where the starts and goals of the robot tasks lie, and which part of it the data has
+    seen.
 
     Example:
       goat figure regions --out regions.png
@@ -272,7 +310,10 @@ class FigureRegions:
         chosen = [tasks.get(name) for name in self.groups] or list(tasks.robots())
         flat = [group.name for group in chosen if group.family == "point"]
         if flat:
-            raise GoatError(f"{flat[0]} has no regions to draw, its goals are 20 points; name groups of robots (`goat list`)")
+            raise GoatError(
+                f"{flat[0]} has no regions to draw, its goals are 20 points; name groups of "
+                "robots (`goat list`)"
+            )
         figures.save(data_figures.regions(chosen), self.out)
         console.print(f"wrote {self.out}")
 

@@ -7,20 +7,21 @@ from typing import Annotated
 import numpy as np
 from tyro.conf import Positional, arg
 
-from goatrl import finetune
 from goatrl.cli.console import OwnAlgorithm, console, load_own, plural
 from goatrl.cli.online import follow
-from goatrl.online_runs import OnlinePlan, OnlineRun
-from goatrl.runs import Run
+from goatrl.runs import finetune
+from goatrl.runs.offline import Run
+from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.types import GoatError
 
 
 @dataclasses.dataclass(frozen=True)
 class Finetune:
-    """Let trained agents go on learning online, in all tasks of their group and without the data that they were trained on.
+    """Let trained agents go on learning online, in all tasks of their group and without the data
+    that they were trained on.
 
-    All seeds of the run go on at once. OUT/metrics.csv has their success without noise, before the first episode and while they
-    learn. The same command again resumes an interrupted run exactly.
+    All seeds of the run go on at once. OUT/metrics.csv has their success without noise, before the
+    first episode and while they learn. The same command again resumes an interrupted run exactly.
 
     Examples:
       goat finetune runs/push --out runs/push-online
@@ -33,7 +34,9 @@ class Finetune:
     folder: Annotated[Positional[Path | None], arg(metavar="RUN")] = None
     """The folder of a run of `goat train`."""
     by: str = "ddpg_her"
-    """ddpg_her, for agents of any algorithm that has critics Q(s, a, g) or none; or own: by the run's algorithm."""
+    """ddpg_her, for agents of any algorithm that has critics Q(s, a, g) or none; or own: by the
+    run's algorithm.
+    """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group to act in, if not the run's."""
     random: Annotated[str | None, arg(metavar="GROUP")] = None
@@ -53,22 +56,36 @@ class Finetune:
         else:
             follow(run, plan, f"{self.random or self.folder}, {plural(len(plan.members), 'seed')}")
         curves = run.curves().values()
-        before, after = (f"{100 * np.mean([curve[place][1] for curve in curves]):.1f} %" for place in (0, -1))
+        before, after = (
+            f"{100 * np.mean([curve[place][1] for curve in curves]):.1f} %" for place in (0, -1)
+        )
         steps = self.episodes * plan.group.spec.horizon
         console.print(
-            f"success in all {plural(len(plan.tasks), 'task')}: {before} at first, {after} after {steps:,} environment steps"
+            f"success in all {plural(len(plan.tasks), 'task')}: {before} at first, {after} after "
+            f"{steps:,} environment steps"
         )
         console.print(f"wrote {run.metrics_path}")
-        option = f" --algorithm {self.algorithm}" if self.by == "own" and self.algorithm is not None else ""
+        option = (
+            f" --algorithm {self.algorithm}"
+            if self.by == "own" and self.algorithm is not None
+            else ""
+        )
         console.print(f"judge it: goat evaluate {self.out}{option}", highlight=False)
 
     def _plan(self) -> OnlinePlan:
         if (self.folder is None) == (self.random is None):
-            raise GoatError("name either the folder of a run of `goat train`, or a task group with --random")
+            raise GoatError(
+                "name either the folder of a run of `goat train`, or a task group with --random"
+            )
         if self.random is not None:
             if self.by != "ddpg_her" or self.group is not None:
-                raise GoatError("random networks have no algorithm or group of their own: --random goes without --by and --group")
-            return finetune.random_plan(self.random, range(5 if self.seeds is None else self.seeds), self.episodes)
+                raise GoatError(
+                    "random networks have no algorithm or group of their own: --random goes "
+                    "without --by and --group"
+                )
+            return finetune.random_plan(
+                self.random, range(5 if self.seeds is None else self.seeds), self.episodes
+            )
         assert self.folder is not None
         if self.seeds is not None:
             raise GoatError("the seeds are those of the run: --seeds goes with --random only")

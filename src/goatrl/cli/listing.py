@@ -6,10 +6,10 @@ from rich.table import Table
 from tyro.conf import Positional
 
 from goatrl import algorithms, tasks
-from goatrl.benchmark import finetuning, suites, timing
 from goatrl.cli.console import console
+from goatrl.data.problems import settings_of
+from goatrl.experiments import finetuning, suites, timing
 from goatrl.learn.parameters import hyperparameters
-from goatrl.problems import settings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +42,27 @@ class List:
             timing.SUITE,
         ]
         for title, rows in (
-            ("Algorithms", [(e.name, e.label, e.summary) for e in sorted(algorithms.entries().values(), key=lambda e: e.name)]),
-            ("Task groups", [(g.name, g.label, ", ".join(t.name for t in g.tasks)) for g in tasks.groups().values()]),
-            ("Suites", [(s.name, f"{len(s.groups)} × {len(s.columns)} cells", s.summary) for s in every_suite]),
+            (
+                "Algorithms",
+                [
+                    (e.name, e.label, e.summary)
+                    for e in sorted(algorithms.entries().values(), key=lambda e: e.name)
+                ],
+            ),
+            (
+                "Task groups",
+                [
+                    (g.name, g.label, ", ".join(t.name for t in g.tasks))
+                    for g in tasks.groups().values()
+                ],
+            ),
+            (
+                "Suites",
+                [
+                    (s.name, f"{len(s.groups)} × {len(s.columns)} cells", s.summary)
+                    for s in every_suite
+                ],
+            ),
         ):
             table = Table(title=title, title_justify="left", show_header=False)
             table.add_column(no_wrap=True)  # what is to be typed is never cut

@@ -1,7 +1,7 @@
 """What the commands that train online share."""
 
 from goatrl.cli.console import console, progress_bar
-from goatrl.online_runs import OnlinePlan, OnlineRun
+from goatrl.runs.online import OnlinePlan, OnlineRun
 
 
 def follow(run: OnlineRun, plan: OnlinePlan, title: str) -> None:
@@ -10,9 +10,15 @@ def follow(run: OnlineRun, plan: OnlinePlan, title: str) -> None:
     if run.rounds():
         console.print(f"going on from round {run.rounds()} of {plan.rounds}")
     with progress_bar() as progress:
-        bar = progress.add_task(title, total=plan.rounds, completed=run.rounds(), losses="compiling")
+        bar = progress.add_task(
+            title, total=plan.rounds, completed=run.rounds(), losses="compiling"
+        )
         shown: dict[str, float] = {}
         for report in run.train(plan):
             latest = {"exploring": report.explored, "without noise": report.judged}
             shown |= {name: success for name, success in latest.items() if success is not None}
-            progress.update(bar, completed=report.round, losses=", ".join(f"{name} {100 * shown[name]:.0f} %" for name in shown))
+            progress.update(
+                bar,
+                completed=report.round,
+                losses=", ".join(f"{name} {100 * shown[name]:.0f} %" for name in shown),
+            )

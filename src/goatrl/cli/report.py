@@ -6,13 +6,14 @@ from pathlib import Path
 from tyro.conf import Positional
 
 from goatrl.cli.console import console
-from goatrl.files import write_atomically
+from goatrl.disk.files import write_atomically
 from goatrl.report import webpage
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Make one HTML file of all records in a folder: tables, plots and maps beside the paper's numbers, to open anywhere.
+    """Make one HTML file of all records in a folder: tables, plots and maps beside the paper's
+    numbers, to open anywhere.
 
     Pictures and clips in the folder `media` beside the records are put into it: GROUP--dataset.png,
     GROUP--ALGORITHM--uncertainty.png (of `goat figure uncertainty`), GROUP--ALGORITHM--TASK.mp4.

@@ -11,20 +11,33 @@ import pyarrow as pa
 from rich.table import Table
 from tyro.conf import Positional, UseAppendAction, arg
 
-from goatrl import agents, algorithms, environments, tasks
-from goatrl.cli.console import OwnAlgorithm, console, load_own, losses, out_of_range, pairs, plural, progress_bar
+from goatrl import algorithms, tasks
+from goatrl.cli.console import (
+    OwnAlgorithm,
+    console,
+    load_own,
+    losses,
+    out_of_range,
+    pairs,
+    plural,
+    progress_bar,
+)
 from goatrl.cli.datasets import ensure
-from goatrl.evaluate import evaluate
-from goatrl.problems import Problem, open_problem
+from goatrl.data.problems import Problem, open_problem
+from goatrl.evaluation import environments
+from goatrl.evaluation.episodes import evaluate
+from goatrl.experiments import loading
 from goatrl.report import tables
-from goatrl.runs import Agents, Run, RunConfig, RunFolder, configure
+from goatrl.runs.folder import Agents, RunFolder
+from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError, Spec
 
 
 @dataclasses.dataclass(frozen=True)
 class Train:
-    """Train an algorithm with several seeds at once. The same command again resumes an interrupted run exactly.
+    """Train an algorithm with several seeds at once. The same command again resumes an interrupted
+    run exactly.
 
     Examples:
       goat train goat --group pointreach-non-expert-10 --out runs/goat
@@ -40,9 +53,12 @@ class Train:
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group whose dataset, settings and tasks are used."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl), or minari:ID, instead of the group's own."""
+    """A dataset file (.npz or one of the authors' .pkl), or minari:ID, instead of the group's own.
+    """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """How near counts as reached; needed for your own data without a group, unless its Minari metadata has it."""
+    """How near counts as reached; needed for your own data without a group, unless its Minari
+    metadata has it.
+    """
     seeds: int = 5
     """How many seeds train together (0, 1, …)."""
     set: UseAppendAction[tuple[str, ...]] = ()
@@ -74,38 +90,61 @@ class Train:
         note = out_of_range(problem.episodes)
         if note:
             console.print(f"note: {note}", highlight=False)
-        if train_with_progress(run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}"):
+        if train_with_progress(
+            run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}"
+        ):
             console.print(f"trained: {run.checkpoint_path}")
-        option, argument = (f" --algorithm {entry.file}", f", algorithm='{entry.file}'") if entry.source else ("", "")
+        option, argument = (
+            (f" --algorithm {entry.file}", f", algorithm='{entry.file}'")
+            if entry.source
+            else ("", "")
+        )
         if problem.group is not None:
             console.print(f"judge it: goat evaluate {self.out}{option}", highlight=False)
         else:
-            console.print(f"judge it in your environment: goat evaluate {self.out}{option} --environment ID", highlight=False)
             console.print(
-                f"use it: from goatrl.agents import load_policy; act = load_policy('{self.out}'{argument})", highlight=False
+                f"judge it in your environment: goat evaluate {self.out}{option} --environment ID",
+                highlight=False,
+            )
+            console.print(
+                "use it: from goatrl import load_policy; act = "
+                f"load_policy('{self.out}'{argument})",
+                highlight=False,
             )
 
 
 def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
-    """Train to the end, or on to the end, and show how it goes; False if there was nothing left to do."""
+    """Train to the end, or on to the end, and show how it goes; False if there was nothing left to
+    do.
+    """
     if run.step() == config.updates:
         console.print(f"already trained: {run.checkpoint_path}")
         return False
     if run.step():
         console.print(f"going on from update {run.step()} of {config.updates}")
     with progress_bar() as progress:
-        bar = progress.add_task(title, total=config.updates, completed=run.step(), losses="compiling")
-        run.train(config, problem, on_report=lambda step, metrics: progress.update(bar, completed=step, losses=losses(metrics)))
+        bar = progress.add_task(
+            title, total=config.updates, completed=run.step(), losses="compiling"
+        )
+        run.train(
+            config,
+            problem,
+            on_report=lambda step, metrics: progress.update(
+                bar, completed=step, losses=losses(metrics)
+            ),
+        )
     return True
 
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
-    """Judge trained or fine-tuned agents on tasks, or in an environment of yours; every episode is a row of RUN/episodes.parquet.
+    """Judge trained or fine-tuned agents on tasks, or in an environment of yours; every episode is
+    a row of RUN/episodes.parquet.
 
-    An environment is any of Gymnasium's whose observations are a dictionary of observation, achieved_goal and desired_goal. Its
-    episodes are seeded, so that all agents meet the same starts and goals, and as long as those of the data unless it ends them
-    earlier. Agents act in [-1, 1]: where its action space has other bounds, -1 becomes the lower and 1 the upper one. Success: the
+    An environment is any of Gymnasium's whose observations are a dictionary of observation,
+    achieved_goal and desired_goal. Its episodes are seeded, so that all agents meet the same starts
+    and goals, and as long as those of the data unless it ends them earlier. Agents act in [-1, 1]:
+    where its action space has other bounds, -1 becomes the lower and 1 the upper one. Success: the
     goal is within the run's threshold at the last step; return: the number of steps at which it is.
 
     Examples:
@@ -124,16 +163,20 @@ class Evaluate:
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group to judge on, if not the run's."""
     environment: Annotated[str | None, arg(metavar="ID")] = None
-    """A registered Gymnasium environment instead; MODULE:ID imports a module (of this folder, too) that registers it."""
+    """A registered Gymnasium environment instead; MODULE:ID imports a module (of this folder, too)
+    that registers it.
+    """
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment (100, unless said otherwise)."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
         load_own(self.algorithm)
-        trained = agents.of_run(self.folder)
+        trained = loading.of_run(self.folder)
         if self.environment is not None and (self.group is not None or self.tasks):
-            raise GoatError("judge either in an --environment or on the --tasks of a --group, not both")
+            raise GoatError(
+                "judge either in an --environment or on the --tasks of a --group, not both"
+            )
         where = self._group(trained) if self.environment is None else self.environment
         check_place(where, trained.spec, self.episodes)
         if trained.unfinished:
@@ -146,7 +189,9 @@ class Evaluate:
         for task in dict.fromkeys(table.column("task").to_pylist()):
             rows = table.filter(np.asarray(table.column("task").to_pylist()) == task)
             found = (per_seed(rows, "success"), per_seed(rows, "return"))
-            numbers = [tables.number(values.mean(), tables.deviation(values), 2) for values in found]
+            numbers = [
+                tables.number(values.mean(), tables.deviation(values), 2) for values in found
+            ]
             shown.add_row(task, rows.column("split")[0].as_py(), *numbers, str(rows.num_rows))
         console.print(shown)
         console.print(f"wrote {RunFolder(self.folder).episodes_path}")
@@ -154,17 +199,24 @@ class Evaluate:
     def _group(self, trained: Agents) -> TaskGroup:
         name = self.group or trained.group
         if name is None:
-            raise GoatError(f"{self.folder} was trained without a task group; say which with --group, or an --environment")
+            raise GoatError(
+                f"{self.folder} was trained without a task group; say which with --group, or an "
+                "--environment"
+            )
         group = tasks.get(name)
         group.check_fits(trained.spec, str(self.folder))
         return group
 
 
 def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> None:
-    """Refuse an environment in which agents cannot be judged, and say what becomes of actions in one where they can."""
+    """Refuse an environment in which agents cannot be judged, and say what becomes of actions in
+    one where they can.
+    """
     if isinstance(where, TaskGroup):
         if episodes is not None:
-            raise GoatError("tasks have a number of episodes of their own: --episodes goes with --environment")
+            raise GoatError(
+                "tasks have a number of episodes of their own: --episodes goes with --environment"
+            )
         return
     here = str(Path.cwd())
     if here not in sys.path:  # the command lies in another folder than the user's modules
@@ -174,8 +226,12 @@ def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> Non
         console.print(f"note: {note}", highlight=False, markup=False)
 
 
-def judge(trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None) -> pa.Table:
-    """Let all agents of a run act on a group's tasks or in an environment; every episode becomes a row of its records."""
+def judge(
+    trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None
+) -> pa.Table:
+    """Let all agents of a run act on a group's tasks or in an environment; every episode becomes a
+    row of its records.
+    """
     members, state = trained.members, trained.state
     with progress_bar() as progress:
         bar = progress.add_task(f"judging {plural(len(members), 'seed')}", total=None, losses="")
@@ -190,7 +246,9 @@ def judge(trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), epi
         else:
             count = environments.EPISODES if episodes is None else episodes
             table = environments.evaluate(members, state, trained.spec, where, count, show)
-    RunFolder(trained.path).write_episodes(table, where if isinstance(where, TaskGroup) else None, trained.step)
+    RunFolder(trained.path).write_episodes(
+        table, where if isinstance(where, TaskGroup) else None, trained.step
+    )
     return table
 
 

@@ -1,6 +1,15 @@
 """What was seen: datasets made, imported, stored and loaded."""
 
-from goatrl.data.making import MissingDataset, make, of_group
+from goatrl.data.cache import MissingDataset, make, of_group
 from goatrl.data.storage import check_name, goal_threshold, load, location, save
 
-__all__ = ["MissingDataset", "check_name", "goal_threshold", "load", "location", "make", "of_group", "save"]
+__all__ = [
+    "MissingDataset",
+    "check_name",
+    "goal_threshold",
+    "load",
+    "location",
+    "make",
+    "of_group",
+    "save",
+]

@@ -1,7 +1,8 @@
 """An expert at work, with noise: how the robots' datasets come to be.
 
-Episodes are simulated in waves. The noise, starts and goals of a wave depend on the seed and on its number alone, so the same
-dataset comes out with any number of threads, and also when it was made in several goes.
+Episodes are simulated in waves. The noise, starts and goals of a wave depend on the seed and on its
+number alone, so the same dataset comes out with any number of threads, and also when it was made in
+several goes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ WAVE = 512
 CANDIDATES = 16  # starts drawn for each robot of a wave, to find one in the seen region
 
 
-def explore(actions: np.ndarray, generator: np.random.Generator, noise: float, random: float) -> np.ndarray:
-    """Gaussian noise on every action, and a share of the actions drawn at random instead: (N, action_dim) → (N, action_dim)."""
+def explore(
+    actions: np.ndarray, generator: np.random.Generator, noise: float, random: float
+) -> np.ndarray:
+    """Gaussian noise on every action, and a share of the actions drawn at random instead: (N,
+    action_dim) → (N, action_dim).
+    """
     noisy = np.clip(actions + generator.normal(0.0, noise, actions.shape), -1.0, 1.0)
     anything = generator.uniform(-1.0, 1.0, actions.shape)
     return np.where(generator.uniform(size=(len(actions), 1)) < random, anything, noisy)
@@ -35,8 +40,12 @@ class Wave:
     kept: Episodes | None  # none may have stayed in the seen region
 
 
-def waves(group: TaskGroup, expert: Expert, seed: int, first: int = 0, threads: int | None = None) -> Iterator[Wave]:
-    """Wave after wave, without end: the episodes whose achieved goals all lie in the group's seen region."""
+def waves(
+    group: TaskGroup, expert: Expert, seed: int, first: int = 0, threads: int | None = None
+) -> Iterator[Wave]:
+    """Wave after wave, without end: the episodes whose achieved goals all lie in the group's seen
+    region.
+    """
     from goatrl.sim.mujoco import Simulator  # it takes a second to load
 
     collection = group.collection
@@ -47,19 +56,34 @@ def waves(group: TaskGroup, expert: Expert, seed: int, first: int = 0, threads: 
             starts, goals = _starts_and_goals(group, [seed, number])
             generator = np.random.default_rng([seed, number])
 
-            def act(seen: np.ndarray, goals: np.ndarray = goals, generator: np.random.Generator = generator) -> np.ndarray:
-                return explore(expert.act(seen, goals), generator, collection.noise, collection.random)
+            def act(
+                seen: np.ndarray,
+                goals: np.ndarray = goals,
+                generator: np.random.Generator = generator,
+            ) -> np.ndarray:
+                return explore(
+                    expert.act(seen, goals), generator, collection.noise, collection.random
+                )
 
-            inside = None if collection.by_end else group.iid.contains  # who may come back is not stopped
+            inside = (
+                None if collection.by_end else group.iid.contains
+            )  # who may come back is not stopped
             taken = simulator.rollout(starts, act, group.spec.horizon, inside=inside)
             kept = group.kept(taken.achieved)
-            parts = (taken.observations[kept], taken.achieved[kept], taken.actions[kept], goals[kept])
+            parts = (
+                taken.observations[kept],
+                taken.achieved[kept],
+                taken.actions[kept],
+                goals[kept],
+            )
             yield Wave(number, WAVE, make_episodes(*parts) if kept.any() else None)
             number += 1
 
 
 def _starts_and_goals(group: TaskGroup, seed: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Of one wave. Objects that start outside the seen region are not simulated: the filter would drop them in any case."""
+    """Of one wave. Objects that start outside the seen region are not simulated: the filter would
+    drop them in any case.
+    """
     assert group.collection is not None
     starts, goals = group.collection.task.draw(seed, CANDIDATES * WAVE)
     if starts.shape[1] and not group.collection.by_end:
@@ -73,5 +97,8 @@ Progress = Callable[[int, int, int], None]  # kept episodes, of how many, simula
 def join(parts: list[Episodes], count: int) -> Episodes:
     """The first `count` episodes of several lots."""
     fields = [field.name for field in dataclasses.fields(Episodes)]
-    arrays = {name: np.concatenate([np.asarray(getattr(part, name)) for part in parts])[:count] for name in fields}
+    arrays = {
+        name: np.concatenate([np.asarray(getattr(part, name)) for part in parts])[:count]
+        for name in fields
+    }
     return make_episodes(**arrays)

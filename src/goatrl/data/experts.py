@@ -1,6 +1,7 @@
 """The experts that ship with the package: policies that collect the robots' datasets.
 
-They act in NumPy, in float64, and round their actions: a dataset comes out the same on every machine, with any number of threads.
+They act in NumPy, in float64, and round their actions: a dataset comes out the same on every
+machine, with any number of threads.
 """
 
 from __future__ import annotations
@@ -38,14 +39,19 @@ class Expert:
     def checksum(self) -> str:
         """SHA-256 over all numbers that decide its actions."""
         digest = hashlib.sha256()
-        for array in (*(part for layer in self.layers for part in layer), *self.observation, *self.goal):
+        for array in (
+            *(part for layer in self.layers for part in layer),
+            *self.observation,
+            *self.goal,
+        ):
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
     def act(self, observations: np.ndarray, goals: np.ndarray) -> np.ndarray:
         """(N, observation_dim), (N, goal_dim) → (N, action_dim) in [-1, 1]."""
         parts = [
-            np.clip((x - mean) / std, -CLIP, CLIP) for x, (mean, std) in ((observations, self.observation), (goals, self.goal))
+            np.clip((x - mean) / std, -CLIP, CLIP)
+            for x, (mean, std) in ((observations, self.observation), (goals, self.goal))
         ]
         x = np.concatenate(parts, axis=1)
         with _matrix_library().limit(limits=1):
@@ -57,7 +63,9 @@ class Expert:
 
 @cache
 def _matrix_library() -> ThreadpoolController:
-    """NumPy's. It is to keep to one thread: others would wait for the next product, busily, on the cores that robots need."""
+    """NumPy's. It is to keep to one thread: others would wait for the next product, busily, on the
+    cores that robots need.
+    """
     return ThreadpoolController().select(user_api="blas")
 
 
@@ -69,7 +77,9 @@ def get(family: str) -> Expert:
     try:
         return load(resources.files("goatrl") / "experts", family)
     except OSError:
-        raise GoatError(f"the expert of {family} is missing from this installation; install goatrl again") from None
+        raise GoatError(
+            f"the expert of {family} is missing from this installation; install goatrl again"
+        ) from None
 
 
 def of_run(folder: Path, family: str) -> Expert:
@@ -78,20 +88,30 @@ def of_run(folder: Path, family: str) -> Expert:
         return load(folder, family)
     except OSError:
         raise GoatError(
-            f"{folder} has no {family}.safetensors with its {family}.json; `goat expert train {family}` writes both at its end"
+            f"{folder} has no {family}.safetensors with its {family}.json; `goat expert train "
+            f"{family}` writes both at its end"
         ) from None
     except Exception as error:
-        raise GoatError(f"the expert in {folder} is damaged ({type(error).__name__}: {error}); train it again") from error
+        raise GoatError(
+            f"the expert in {folder} is damaged ({type(error).__name__}: {error}); train it again"
+        ) from error
 
 
 def load(folder: Traversable, family: str) -> Expert:
-    weights, card = (folder / f"{family}.safetensors").read_bytes(), json.loads((folder / f"{family}.json").read_text())
+    weights, card = (
+        (folder / f"{family}.safetensors").read_bytes(),
+        json.loads((folder / f"{family}.json").read_text()),
+    )
     return from_bytes(family, weights, card)
 
 
 def from_bytes(family: str, weights: bytes, card: dict[str, Any]) -> Expert:
     arrays = {name: array.astype(np.float64) for name, array in safetensors.load(weights).items()}
     depth = sum(name.endswith("/w") for name in arrays)
-    layers = tuple((arrays[f"policy/{layer}/w"], arrays[f"policy/{layer}/b"]) for layer in range(depth))
-    observation, goal = ((arrays[f"{name}/mean"], arrays[f"{name}/std"]) for name in ("observation", "goal"))
+    layers = tuple(
+        (arrays[f"policy/{layer}/w"], arrays[f"policy/{layer}/b"]) for layer in range(depth)
+    )
+    observation, goal = (
+        (arrays[f"{name}/mean"], arrays[f"{name}/std"]) for name in ("observation", "goal")
+    )
     return Expert(family, layers, observation, goal, card)

@@ -27,7 +27,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict
 
 import goatrl
-from goatrl.files import WriteError
+from goatrl.disk.files import WriteError
 from goatrl.sim.registration import identifier
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError, make_episodes
@@ -48,19 +48,30 @@ def load(name: str) -> Episodes:
     if not (_folder(name) / "data").is_dir():
         near = difflib.get_close_matches(name, _local_ids(), n=3, cutoff=0.7)
         hint = f"did you mean {' or '.join(near)}? or " if near else ""
-        raise GoatError(f"no Minari dataset '{name}' on this machine; {hint}fetch it with `minari download {name}`")
+        raise GoatError(
+            f"no Minari dataset '{name}' on this machine; {hint}fetch it with `minari download "
+            f"{name}`"
+        )
     try:
         return _read(_open(name))
     except GoatError as error:
         raise GoatError(f"{PREFIX}{name}: {error}") from None
     except Exception as error:  # a damaged file can fail in many ways
-        raise GoatError(f"{PREFIX}{name} cannot be read ({type(error).__name__}: {_short(str(error))})") from error
+        raise GoatError(
+            f"{PREFIX}{name} cannot be read ({type(error).__name__}: {_short(str(error))})"
+        ) from error
 
 
 def goal_threshold(name: str) -> float | None:
-    """How near counts as reached, which `export` writes into the metadata; datasets of others do not say it."""
+    """How near counts as reached, which `export` writes into the metadata; datasets of others do
+    not say it.
+    """
     found = _open(name).storage.metadata.get("goal_threshold")
-    return float(found) if isinstance(found, int | float) and math.isfinite(found) and found > 0 else None
+    return (
+        float(found)
+        if isinstance(found, int | float) and math.isfinite(found) and found > 0
+        else None
+    )
 
 
 def export(
@@ -73,7 +84,9 @@ def export(
     author: str | None = None,
     algorithm: str | None = None,
 ) -> bool:
-    """Write a Minari dataset; False if the same one is there already. A group adds the environments of its tasks."""
+    """Write a Minari dataset; False if the same one is there already. A group adds the environments
+    of its tasks.
+    """
     minari = _library()
     if not (math.isfinite(goal_threshold) and goal_threshold > 0):
         raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")
@@ -88,7 +101,8 @@ def export(
     about = {
         "dataset_id": name,
         "minari_version": minari.__version__,
-        "description": description or f"{episodes.count} episodes of {episodes.horizon} actions, written by goatrl",
+        "description": description
+        or f"{episodes.count} episodes of {episodes.horizon} actions, written by goatrl",
         "author": None if author is None else {author},
         "algorithm_name": algorithm,
         "goal_threshold": goal_threshold,
@@ -98,11 +112,17 @@ def export(
     }
     try:
         _check_space(episodes)
-        # Minari does not look into folders that begin with a dot, and the dataset gets its name when it is whole.
+        # Minari does not look into folders that begin with a dot, and the dataset gets its name
+        # when it is whole.
         with tempfile.TemporaryDirectory(dir=_root(), prefix=".goatrl-") as temporary:
             unfinished = Path(temporary) / "dataset"
             unfinished.mkdir()
-            _write(episodes, unfinished / "data", goal_threshold, {key: about[key] for key in about if about[key] is not None})
+            _write(
+                episodes,
+                unfinished / "data",
+                goal_threshold,
+                {key: about[key] for key in about if about[key] is not None},
+            )
             # HDF5 does not report every write that fails.
             if _read(minari.MinariDataset(unfinished / "data")).checksum() != checksum:
                 raise OSError(errno.EIO, "it does not come back as it was written")
@@ -118,22 +138,28 @@ def describe(group: TaskGroup) -> dict[str, str]:
     """Description, author and algorithm of the dataset that goatrl makes for a task group."""
     if group.collection is None:
         return {
-            "description": f"PointReach {group.label}: a point in the plane walks from the origin to goals on a circle",
+            "description": f"PointReach {group.label}: a point in the plane walks from the origin "
+            "to goals on a circle",
             "author": "goatrl",
             "algorithm": "scripted walk",
         }
     seen, *unseen = (identifier(group, task) for task in group.tasks)
     stays = "ends" if group.collection.by_end else "stays"
     return {
-        "description": f"{group.label}: {stays} in the region of {seen}; agents are judged there and on {', '.join(unseen)}",
+        "description": f"{group.label}: {stays} in the region of {seen}; agents are judged there "
+        f"and on {', '.join(unseen)}",
         "author": "goatrl",
-        "algorithm": f"expert with noise {group.collection.noise:g} and {group.collection.random:.0%} random actions",
+        "algorithm": f"expert with noise {group.collection.noise:g} and "
+        f"{group.collection.random:.0%} random actions",
     }
 
 
 def rewards(episodes: Episodes, goal_threshold: float) -> np.ndarray:
     """The sparse reward of every action, paid on what it achieves: (N, T)."""
-    achieved, goals = np.asarray(episodes.achieved, np.float32), np.asarray(episodes.goals, np.float32)
+    achieved, goals = (
+        np.asarray(episodes.achieved, np.float32),
+        np.asarray(episodes.goals, np.float32),
+    )
     distance = np.sqrt(((achieved[:, 1:] - goals[:, None]) ** 2).sum(axis=-1))
     return (distance <= goal_threshold).astype(np.float32)
 
@@ -144,17 +170,26 @@ def _library() -> Any:
         import h5py  # noqa: F401
         import minari
     except ImportError:
-        raise GoatError("Minari datasets need the package minari: pip install 'minari[hdf5]'") from None
+        raise GoatError(
+            "Minari datasets need the package minari: pip install 'minari[hdf5]'"
+        ) from None
     return minari
 
 
 def _open(name: str) -> Any:
-    """A dataset as Minari reads it. It must say its spaces: to learn them, Minari would make the environment that a dataset names,
-    and that is code of whoever wrote it."""
+    """A dataset as Minari reads it. It must say its spaces: to learn them, Minari would make the
+    environment that a dataset names, and that is code of whoever wrote it.
+    """
     from minari.dataset.minari_storage import MinariStorage
 
-    if not {"observation_space", "action_space"} <= MinariStorage.read_raw_metadata(_folder(name) / "data").keys():
-        raise GoatError("its metadata has no observation_space and action_space, and goatrl makes no environment that a file names")
+    if (
+        not {"observation_space", "action_space"}
+        <= MinariStorage.read_raw_metadata(_folder(name) / "data").keys()
+    ):
+        raise GoatError(
+            "its metadata has no observation_space and action_space, and goatrl makes no "
+            "environment that a file names"
+        )
     return _library().load_dataset(name)
 
 
@@ -164,7 +199,10 @@ def _root() -> Path:
     try:
         return get_dataset_path()
     except OSError as error:
-        raise GoatError(f"Minari's folder {error.filename} cannot be made: {error.strerror}; set MINARI_DATASETS_PATH") from None
+        raise GoatError(
+            f"Minari's folder {error.filename} cannot be made: {error.strerror}; set "
+            "MINARI_DATASETS_PATH"
+        ) from None
 
 
 def _split(name: str) -> tuple[str | None, str, int]:
@@ -184,7 +222,9 @@ def _folder(name: str) -> Path:
 
 def _local_ids() -> list[str]:
     root = _root()
-    names = (path.parents[1].relative_to(root).as_posix() for path in root.glob("**/data/metadata.json"))
+    names = (
+        path.parents[1].relative_to(root).as_posix() for path in root.glob("**/data/metadata.json")
+    )
     return sorted(name for name in names if not name.startswith("."))
 
 
@@ -200,17 +240,29 @@ def _holds(name: str, checksum: str, goal_threshold: float) -> bool:
     """Whether this dataset is there as `export` would write it."""
     try:
         stored = _open(name)
-        return stored.storage.metadata.get("goal_threshold") == goal_threshold and _read(stored).checksum() == checksum
+        return (
+            stored.storage.metadata.get("goal_threshold") == goal_threshold
+            and _read(stored).checksum() == checksum
+        )
     except Exception:  # whatever it is that cannot be read, it is something else
         return False
 
 
 def _environments(group: TaskGroup | None) -> dict[str, Any]:
-    """Where the data comes from and where agents are judged, for `recover_environment`; a reader without goatrl ignores it."""
+    """Where the data comes from and where agents are judged, for `recover_environment`; a reader
+    without goatrl ignores it.
+    """
     if group is None or group.collection is None:
         return {}
-    seen, unseen = (gymnasium.spec(identifier(group, task)).to_json() for task in (group.tasks[0], group.tasks[-1]))
-    return {"env_spec": seen, "eval_env_spec": unseen, "requirements": [f"goatrl>={goatrl.__version__}"]}
+    seen, unseen = (
+        gymnasium.spec(identifier(group, task)).to_json()
+        for task in (group.tasks[0], group.tasks[-1])
+    )
+    return {
+        "env_spec": seen,
+        "eval_env_spec": unseen,
+        "requirements": [f"goatrl>={goatrl.__version__}"],
+    }
 
 
 def _check_space(episodes: Episodes) -> None:
@@ -226,9 +278,16 @@ def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[
 
     spec = episodes.spec(goal_threshold)
     sizes = (spec.observation_dim, spec.goal_dim, spec.goal_dim)
-    observations = Dict({key: Box(-np.inf, np.inf, (size,), np.float32) for key, size in zip(KEYS, sizes, strict=True)})
+    observations = Dict(
+        {
+            key: Box(-np.inf, np.inf, (size,), np.float32)
+            for key, size in zip(KEYS, sizes, strict=True)
+        }
+    )
     bound = max(1.0, float(np.abs(episodes.actions).max()))  # wider only where the data is
-    storage = MinariStorage.new(folder, observations, Box(-bound, bound, (spec.action_dim,), np.float32), data_format="hdf5")
+    storage = MinariStorage.new(
+        folder, observations, Box(-bound, bound, (spec.action_dim,), np.float32), data_format="hdf5"
+    )
     storage.update_metadata(about)
     storage.update_episodes(_buffers(episodes, goal_threshold))
 
@@ -237,7 +296,8 @@ def _buffers(episodes: Episodes, goal_threshold: float) -> Iterator[Any]:
     from minari.data_collector import EpisodeBuffer
 
     observations, achieved, actions, goals = (
-        np.asarray(array, np.float32) for array in (episodes.observations, episodes.achieved, episodes.actions, episodes.goals)
+        np.asarray(array, np.float32)
+        for array in (episodes.observations, episodes.achieved, episodes.actions, episodes.goals)
     )
     paid = rewards(episodes, goal_threshold)
     steps = np.arange(episodes.horizon)
@@ -255,8 +315,13 @@ def _buffers(episodes: Episodes, goal_threshold: float) -> Iterator[Any]:
 
 def _read(dataset: Any) -> Episodes:
     space = dataset.observation_space
-    if not isinstance(space, Dict) or not all(isinstance(space.spaces.get(key), Box) for key in KEYS):
-        raise GoatError(f"it is not goal-conditioned: its observations are not a dictionary of the vectors {', '.join(KEYS)}")
+    if not isinstance(space, Dict) or not all(
+        isinstance(space.spaces.get(key), Box) for key in KEYS
+    ):
+        raise GoatError(
+            "it is not goal-conditioned: its observations are not a dictionary of the vectors "
+            f"{', '.join(KEYS)}"
+        )
     if not dataset.total_episodes:
         raise GoatError("it has no episodes")
     parts: list[tuple[Any, ...]] = []
@@ -264,11 +329,15 @@ def _read(dataset: Any) -> Episodes:
         observation, achieved, desired = (episode.observations[key] for key in KEYS)
         if parts and len(episode.actions) != len(parts[0][2]):
             raise GoatError(
-                f"its episodes differ in length: episode 0 has {len(parts[0][2])} actions, episode {number} has "
+                f"its episodes differ in length: episode 0 has {len(parts[0][2])} actions, "
+                f"episode {number} has "
                 f"{len(episode.actions)}; goatrl needs equally many in all"
             )
         if not np.array_equal(desired, np.broadcast_to(desired[:1], desired.shape), equal_nan=True):
-            raise GoatError(f"the desired goal changes within episode {number}; goatrl needs one goal an episode")
+            raise GoatError(
+                f"the desired goal changes within episode {number}; goatrl needs one goal an "
+                "episode"
+            )
         parts.append((observation, achieved, episode.actions, desired[0]))
     return make_episodes(*zip(*parts, strict=True))
 

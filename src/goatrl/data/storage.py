@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from goatrl.data import authors, minari
-from goatrl.files import write_atomically
+from goatrl.data import goat_pickle, minari
+from goatrl.disk.files import write_atomically
 from goatrl.types import Episodes, GoatError, make_episodes
 
 
@@ -16,7 +16,10 @@ def save(episodes: Episodes, path: Path | str) -> None:
     """Write a dataset as npz."""
     path = Path(path)
     check_name(path)
-    arrays = {field.name: np.asarray(getattr(episodes, field.name)) for field in dataclasses.fields(episodes)}
+    arrays = {
+        field.name: np.asarray(getattr(episodes, field.name))
+        for field in dataclasses.fields(episodes)
+    }
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
@@ -26,25 +29,32 @@ def check_name(path: Path) -> None:
 
 
 def load(source: Path | str) -> Episodes:
-    """Read a dataset: .npz with observations, achieved, actions and goals, one of the authors' .pkl files, or minari:ID."""
+    """Read a dataset: .npz with observations, achieved, actions and goals, one of the authors' .pkl
+    files, or minari:ID.
+    """
     if minari.is_id(source):
         return minari.load(str(source).removeprefix(minari.PREFIX))
     path = Path(source)
     if not path.is_file():
         raise GoatError(f"no such file: {path}")
     if path.suffix in (".pkl", ".pickle"):
-        return authors.import_episodes(path)
+        return goat_pickle.import_episodes(path)
     names = [field.name for field in dataclasses.fields(Episodes)]
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             missing = [name for name in names if name not in file]
             if missing:
-                raise GoatError(f"{path} lacks {', '.join(missing)}; a dataset has {', '.join(names)}")
+                raise GoatError(
+                    f"{path} lacks {', '.join(missing)}; a dataset has {', '.join(names)}"
+                )
             arrays = {name: file[name] for name in names}
     except GoatError:
         raise
-    except Exception as error:  # a damaged archive can fail in as many ways as zip files and array headers have fields
-        raise GoatError(f"{path} is damaged or not an npz dataset ({type(error).__name__})") from error
+    except Exception as error:
+        # A damaged archive can fail in as many ways as zip files and array headers have fields.
+        raise GoatError(
+            f"{path} is damaged or not an npz dataset ({type(error).__name__})"
+        ) from error
     try:
         return make_episodes(**arrays)
     except GoatError as error:
@@ -53,7 +63,11 @@ def load(source: Path | str) -> Episodes:
 
 def goal_threshold(source: Path | str) -> float | None:
     """How near to a goal counts as reached, if a dataset itself says it; a file never does."""
-    return minari.goal_threshold(str(source).removeprefix(minari.PREFIX)) if minari.is_id(source) else None
+    return (
+        minari.goal_threshold(str(source).removeprefix(minari.PREFIX))
+        if minari.is_id(source)
+        else None
+    )
 
 
 def location(source: Path | str) -> str:

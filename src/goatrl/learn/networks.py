@@ -1,4 +1,6 @@
-"""Multi-layer perceptrons as plain pytrees: a tuple of {"w", "b"} layers. An ensemble is one more leading axis."""
+"""Multi-layer perceptrons as plain pytrees: a tuple of {"w", "b"} layers. An ensemble is one more
+leading axis.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ def init_mlp(key: jax.Array, inputs: int, outputs: int, hidden: tuple[int, ...] 
     sizes = (inputs, *hidden, outputs)
     keys = jax.random.split(key, len(sizes) - 1)
     return tuple(
-        {"w": jax.nn.initializers.glorot_uniform()(k, (n, m), jnp.float32), "b": jnp.zeros((m,), jnp.float32)}
+        {
+            "w": jax.nn.initializers.glorot_uniform()(k, (n, m), jnp.float32),
+            "b": jnp.zeros((m,), jnp.float32),
+        }
         for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True)
     )
 
@@ -26,7 +31,9 @@ def init_ensemble(key: jax.Array, size: int, inputs: int, outputs: int) -> Pytre
     return jax.vmap(lambda k: init_mlp(k, inputs, outputs))(jax.random.split(key, size))
 
 
-def mlp(params: Pytree, *inputs: jax.Array, activation: Callable[[jax.Array], jax.Array] = jax.nn.relu) -> jax.Array:
+def mlp(
+    params: Pytree, *inputs: jax.Array, activation: Callable[[jax.Array], jax.Array] = jax.nn.relu
+) -> jax.Array:
     """The network on the concatenated inputs, without a last activation: (B, …) → (B, outputs)."""
     x = jnp.concatenate(inputs, axis=-1)
     for layer in params[:-1]:

@@ -39,23 +39,33 @@ class Normalizer:
 
 
 def _normalize(x: jax.Array, mean: jax.Array, std: jax.Array) -> jax.Array:
-    return jnp.clip((x - jnp.broadcast_to(mean, x.shape)) / jnp.broadcast_to(std, x.shape), -CLIP, CLIP)
+    return jnp.clip(
+        (x - jnp.broadcast_to(mean, x.shape)) / jnp.broadcast_to(std, x.shape), -CLIP, CLIP
+    )
 
 
 def identity(spec: Spec) -> Normalizer:
     observation, goal = (spec.observation_dim,), (spec.goal_dim,)
-    return Normalizer(jnp.zeros(observation), jnp.ones(observation), jnp.zeros(goal), jnp.ones(goal))
+    return Normalizer(
+        jnp.zeros(observation), jnp.ones(observation), jnp.zeros(goal), jnp.ones(goal)
+    )
 
 
 def future_goal_weights(horizon: int) -> np.ndarray:
     """How often step i = 1 … T is drawn as the later step of a uniformly drawn t < i; sums to 1."""
-    later = 1.0 / (horizon - np.arange(horizon))  # 1 / (T - t): each of the later steps of t is equally likely
+    later = 1.0 / (
+        horizon - np.arange(horizon)
+    )  # 1 / (T - t): each of the later steps of t is equally likely
     return np.cumsum(later) / horizon
 
 
 def from_episodes(episodes: Episodes) -> Normalizer:
-    """Observation statistics over all steps; goal statistics over the goals that relabelling draws."""
-    observations = np.asarray(episodes.observations, np.float64).reshape(-1, episodes.observations.shape[-1])
+    """Observation statistics over all steps; goal statistics over the goals that
+    relabelling draws.
+    """
+    observations = np.asarray(episodes.observations, np.float64).reshape(
+        -1, episodes.observations.shape[-1]
+    )
     goals = np.asarray(episodes.achieved, np.float64)[:, 1:]
     weights = future_goal_weights(episodes.horizon)[None, :, None] / episodes.count
     goal_mean = (weights * goals).sum((0, 1))

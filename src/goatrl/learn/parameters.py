@@ -1,7 +1,8 @@
-"""The numbers inside a composition, by name, so that a run can list, record, override and sweep them.
+"""The numbers inside a composition, by name, so that a run can list, record, override and sweep
+them.
 
-A field of the agent itself goes by its own name (`learning_rate`), a field of a part by the part's name and its own
-(`uncertainty.w`, `q_ensemble.tau`).
+A field of the agent itself goes by its own name (`learning_rate`), a field of a part by the part's
+name and its own (`uncertainty.w`, `q_ensemble.tau`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ Number = float | int | bool | str | None
 
 
 def _part_name(part: object) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(part).__name__).lower()
+    return re.sub(
+        r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", type(part).__name__
+    ).lower()
 
 
 def hyperparameters(algorithm: Any, prefix: str = "") -> dict[str, Number]:
@@ -33,7 +36,10 @@ def hyperparameters(algorithm: Any, prefix: str = "") -> dict[str, Number]:
             for part in parts:
                 inner = hyperparameters(part, _part_name(part) + ".")
                 if inner.keys() & found.keys():
-                    raise GoatError(f"this composition has two parts named {_part_name(part)}; their numbers would share a name")
+                    raise GoatError(
+                        f"this composition has two parts named {_part_name(part)}; their numbers "
+                        "would share a name"
+                    )
                 found |= inner
         elif parts and (value is not None or "float" in _declared(field)):
             found[prefix + field.name] = value
@@ -57,7 +63,9 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
         if prefix + field.name == name:
             changes[field.name] = _as_declared(name, value, _declared(field))
         elif isinstance(current, tuple):
-            changes[field.name] = tuple(_replace(each, name, value, _part_name(each) + ".") for each in current)
+            changes[field.name] = tuple(
+                _replace(each, name, value, _part_name(each) + ".") for each in current
+            )
         elif dataclasses.is_dataclass(current):
             changes[field.name] = _replace(current, name, value, _part_name(current) + ".")
     return dataclasses.replace(part, **changes)
@@ -86,5 +94,7 @@ def _as_declared(name: str, value: Number, declared: str) -> Number:
 def stack(algorithms: Sequence[Any]) -> Any:
     """Compositions that differ only in floats, as one with a leading sweep axis."""
     if len({jax.tree.structure(each) for each in algorithms}) != 1:
-        raise GoatError("only compositions that differ in float hyper-parameters can train together")
+        raise GoatError(
+            "only compositions that differ in float hyper-parameters can train together"
+        )
     return jax.tree.map(lambda *leaves: jnp.asarray(leaves, jnp.float32), *algorithms)

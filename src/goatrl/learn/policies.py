@@ -3,9 +3,11 @@
 A policy part offers::
 
     init(key, spec) → carry
-    gradients(params, target, carry, value, batch, discount, step) → (gradients of params["policy"], carry, metrics)
+    gradients(params, target, carry, value, batch, discount, step)
+        → (gradients of params["policy"], carry, metrics)
 
-where params and target hold the networks of the policy and of its value part, as they are before the update.
+where params and target hold the networks of the policy and of its value part, as they are before
+the update.
 """
 
 from __future__ import annotations
@@ -25,29 +27,48 @@ class Policy(Protocol):
     def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
 
     def gradients(
-        self, params: Pytree, target: Pytree, carry: Any, value: Value | None, batch: Batch, discount: Any, step: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        carry: Any,
+        value: Value | None,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]: ...
 
 
-def weighted_regression_loss(action: jax.Array, data_action: jax.Array, weight: jax.Array) -> jax.Array:
-    """E w · mean_d (a − π(s, g))²: −E w log π(a | s, g) of a fixed-variance Gaussian (paper, eq. 2)."""
+def weighted_regression_loss(
+    action: jax.Array, data_action: jax.Array, weight: jax.Array
+) -> jax.Array:
+    """E w · mean_d (a − π(s, g))²: −E w log π(a | s, g) of a fixed-variance Gaussian (paper, eq.
+    2).
+    """
     return jnp.mean(jax.lax.stop_gradient(weight) * jnp.mean((data_action - action) ** 2, axis=-1))
 
 
 def lower_confidence_bound(values: jax.Array, pessimism: Any) -> jax.Array:
     """mean_i Q_i − c · std_i Q_i (paper, MSG+HER): (N, B) → (B,)."""
     variance = jnp.var(values, axis=0)
-    return jnp.mean(values, axis=0) - pessimism * jnp.sqrt(variance + 1e-12)  # the slope of a bare √ at 0 is infinite
+    return jnp.mean(values, axis=0) - pessimism * jnp.sqrt(
+        variance + 1e-12
+    )  # the slope of a bare √ at 0 is infinite
 
 
-def value_maximization_loss(values: jax.Array, action: jax.Array, pessimism: Any, action_penalty: Any) -> jax.Array:
+def value_maximization_loss(
+    values: jax.Array, action: jax.Array, pessimism: Any, action_penalty: Any
+) -> jax.Array:
     """−E LCB(Q(s, π(s, g), g)) + λ E π²: DDPG for c = 0."""
-    return -jnp.mean(lower_confidence_bound(values, pessimism)) + action_penalty * jnp.mean(action**2)
+    return -jnp.mean(lower_confidence_bound(values, pessimism)) + action_penalty * jnp.mean(
+        action**2
+    )
 
 
 @pytree
 class Regression:
-    """Weighted imitation; the weights come from the critics before their own update on this batch."""
+    """Weighted imitation; the weights come from the critics before their own update on
+    this batch.
+    """
 
     weights: tuple[Weight, ...] = ()
 
@@ -56,20 +77,33 @@ class Regression:
         return tuple(weight.init(k, spec) for weight, k in zip(self.weights, keys, strict=False))
 
     def gradients(
-        self, params: Pytree, target: Pytree, carry: Any, value: Value | None, batch: Batch, discount: Any, step: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        carry: Any,
+        value: Value | None,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]:
-        action, pullback = jax.vjp(lambda p: policy_action(p, batch.observation, batch.goal), params["policy"])
+        action, pullback = jax.vjp(
+            lambda p: policy_action(p, batch.observation, batch.goal), params["policy"]
+        )
         advantage, values = jnp.zeros_like(batch.reward), jnp.zeros_like(batch.reward)[None]
         if value is not None:
             next_action = policy_action(params["policy"], batch.next_observation, batch.goal)
-            advantage, values = value.advantage(params["value"], target["value"], batch, action, next_action, discount)
+            advantage, values = value.advantage(
+                params["value"], target["value"], batch, action, next_action, discount
+            )
         inputs = WeightInputs(batch, advantage, values, discount, step)
         weight, carries = jnp.ones_like(batch.reward), []
         for part, part_carry in zip(self.weights, carry, strict=True):
             factor, part_carry = part(part_carry, inputs)
             weight = weight * factor
             carries.append(part_carry)
-        metrics = {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)} if self.weights else {}
+        metrics = (
+            {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)} if self.weights else {}
+        )
         loss, slope = jax.value_and_grad(weighted_regression_loss)(action, batch.action, weight)
         (gradients,) = pullback(slope)
         return gradients, tuple(carries), {"policy_loss": loss, **metrics}
@@ -77,7 +111,9 @@ class Regression:
 
 @pytree
 class Maximization:
-    """DDPG (pessimism 0) or a lower confidence bound of the ensemble, with a penalty on large actions."""
+    """DDPG (pessimism 0) or a lower confidence bound of the ensemble, with a penalty on large
+    actions.
+    """
 
     pessimism: float = 0.0
     action_penalty: float = 1.0
@@ -86,7 +122,14 @@ class Maximization:
         return ()
 
     def gradients(
-        self, params: Pytree, target: Pytree, carry: Any, value: Value | None, batch: Batch, discount: Any, step: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        carry: Any,
+        value: Value | None,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]:
         assert value is not None, "there is nothing to maximise without a value part"
 

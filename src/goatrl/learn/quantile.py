@@ -1,8 +1,8 @@
 """First-in-first-out queues and their exact percentiles, without sorting.
 
-Sorting 50,000 values at every update would cost more than the update. An order statistic needs only counts: the bits of
-a float32, read as an ordered integer, are fixed from the top, a few at a time, by counting how many values lie below
-each candidate. One pass over the queue settles `bits` bits.
+Sorting 50,000 values at every update would cost more than the update. An order statistic needs only
+counts: the bits of a float32, read as an ordered integer, are fixed from the top, a few at a time,
+by counting how many values lie below each candidate. One pass over the queue settles `bits` bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _SIGN = np.uint32(0x80000000)
 
 @pytree
 class Fifo:
-    """The last `capacity` values that were pushed, oldest first; slots not yet filled hold `EMPTY`."""
+    """The last `capacity` values that were pushed, oldest first; slots not yet filled hold
+    `EMPTY`.
+    """
 
     values: jax.Array
     count: jax.Array
@@ -33,7 +35,8 @@ def make_fifo(capacity: int) -> Fifo:
 
 
 def push(fifo: Fifo, new: jax.Array) -> Fifo:
-    # A shift, not a ring buffer: a write position would differ per seed under vmap and turn into a scatter.
+    # A shift, not a ring buffer: a write position would differ per seed under vmap and turn into a
+    # scatter.
     capacity = fifo.values.shape[0]
     values = jnp.concatenate([fifo.values, new])[-capacity:]
     return Fifo(values, jnp.minimum(fifo.count + new.shape[0], capacity))
@@ -48,12 +51,16 @@ def largest(fifo: Fifo) -> jax.Array:
 
 
 def percentile(fifo: Fifo, alpha: Any) -> jax.Array:
-    """The α-th percentile (0 … 100) of the stored values with linear interpolation, as NumPy computes it."""
+    """The α-th percentile (0 … 100) of the stored values with linear interpolation, as NumPy
+    computes it.
+    """
     position = alpha / 100.0 * (fifo.count - 1).astype(jnp.float32)
     low = jnp.floor(position).astype(jnp.int32)
     lower = order_statistic(fifo.values, low)
     at_most = jnp.sum((fifo.values <= lower).astype(jnp.int32))
-    upper = jnp.where(at_most > low + 1, lower, jnp.min(jnp.where(fifo.values > lower, fifo.values, EMPTY)))
+    upper = jnp.where(
+        at_most > low + 1, lower, jnp.min(jnp.where(fifo.values > lower, fifo.values, EMPTY))
+    )
     fraction = position - low.astype(jnp.float32)
     return jnp.where(fraction > 0, lower + fraction * (upper - lower), lower)
 
@@ -61,15 +68,21 @@ def percentile(fifo: Fifo, alpha: Any) -> jax.Array:
 def order_statistic(values: jax.Array, rank: jax.Array) -> jax.Array:
     """The value that stands at `rank` (0-based) in sorted order."""
     # A pass costs a launch on a GPU and a comparison per value and candidate on a CPU.
-    found = jax.lax.platform_dependent(_ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=2))
+    found = jax.lax.platform_dependent(
+        _ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=2)
+    )
     return _from_ordered_bits(found)
 
 
 def _select(keys: jax.Array, rank: jax.Array, bits: int) -> jax.Array:
     found = jnp.zeros((), jnp.uint32)
     for shift in range(32 - bits, -1, -bits):
-        # One reduction with an output per candidate, so that each key is read once and not once per candidate.
-        smaller = tuple((keys < found + np.uint32(digit << shift)).astype(jnp.int32) for digit in range(1, 2**bits))
+        # One reduction with an output per candidate, so that each key is read once and not once per
+        # candidate.
+        smaller = tuple(
+            (keys < found + np.uint32(digit << shift)).astype(jnp.int32)
+            for digit in range(1, 2**bits)
+        )
         below = jax.lax.reduce(smaller, tuple(np.int32(0) for _ in smaller), _add_each, (0,))
         digit = sum((count <= rank).astype(jnp.uint32) for count in below)
         found = found + (digit << np.uint32(shift))

@@ -3,9 +3,12 @@
 A value part offers::
 
     init(key, spec) → params
-    loss(params, target, batch, next_action, discount, key) → (loss, metrics)       next_action: of the target policy
-    values(params, observation, goal, action) → (N, B)                               V_i(s, g) under the policy's action
-    advantage(params, target, batch, action, next_action, discount) → ((B,), (N, B)) A(s, a, g) and the V_i(s, g) behind it
+    loss(params, target, batch, next_action, discount, key) → (loss, metrics)
+        next_action: of the target policy
+    values(params, observation, goal, action) → (N, B)
+        V_i(s, g) under the policy's action
+    advantage(params, target, batch, action, next_action, discount) → ((B,), (N, B))
+        A(s, a, g) and the V_i(s, g) behind it
 """
 
 from __future__ import annotations
@@ -24,20 +27,40 @@ class Value(Protocol):
     def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
 
     def loss(
-        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        next_action: jax.Array,
+        discount: Any,
+        key: jax.Array,
     ) -> tuple[jax.Array, Metrics]: ...
 
-    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array: ...
+    def values(
+        self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array
+    ) -> jax.Array: ...
 
     def advantage(
-        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        action: jax.Array,
+        next_action: jax.Array,
+        discount: Any,
     ) -> tuple[jax.Array, jax.Array]: ...
 
 
-def td_target(reward: jax.Array, next_value: jax.Array, discount: Any, highest: float | None = None) -> jax.Array:
-    """r + γ V̂(s', g), clipped to ±1/(1−γ), the range that rewards of at most 1 allow (paper, eq. 3), or to less above."""
+def td_target(
+    reward: jax.Array, next_value: jax.Array, discount: Any, highest: float | None = None
+) -> jax.Array:
+    """r + γ V̂(s', g), clipped to ±1/(1−γ), the range that rewards of at most 1 allow (paper, eq.
+    3), or to less above.
+    """
     limit = 1.0 / (1.0 - discount)
-    return jax.lax.stop_gradient(jnp.clip(reward + discount * next_value, -limit, limit if highest is None else highest))
+    return jax.lax.stop_gradient(
+        jnp.clip(reward + discount * next_value, -limit, limit if highest is None else highest)
+    )
 
 
 def squared_loss(error: jax.Array) -> jax.Array:
@@ -46,19 +69,35 @@ def squared_loss(error: jax.Array) -> jax.Array:
 
 
 def expectile_loss(error: jax.Array, tau: Any) -> jax.Array:
-    """L_2^τ(u) = |τ − 1(u < 0)| u² with u = target − prediction: τ < 0.5 is pessimistic (paper, section 4)."""
+    """L_2^τ(u) = |τ − 1(u < 0)| u² with u = target − prediction: τ < 0.5 is pessimistic (paper,
+    section 4).
+    """
     return jnp.where(error < 0, 1.0 - tau, tau) * error**2
 
 
 def ensemble_td_loss(
-    reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any, tau: Any, highest: float | None = None
+    reward: jax.Array,
+    value: jax.Array,
+    next_value: jax.Array,
+    discount: Any,
+    tau: Any,
+    highest: float | None = None,
 ) -> jax.Array:
-    """Sum over the ensemble of the mean L2 (`tau` None) or expectile loss: (B,), (N, B), (N, B) → ()."""
-    error = td_target(jnp.broadcast_to(reward[None], value.shape), next_value, discount, highest) - value
-    return jnp.mean(squared_loss(error) if tau is None else expectile_loss(error, tau), axis=-1).sum()
+    """Sum over the ensemble of the mean L2 (`tau` None) or expectile loss: (B,), (N, B), (N, B) →
+    ().
+    """
+    error = (
+        td_target(jnp.broadcast_to(reward[None], value.shape), next_value, discount, highest)
+        - value
+    )
+    return jnp.mean(
+        squared_loss(error) if tau is None else expectile_loss(error, tau), axis=-1
+    ).sum()
 
 
-def mean_advantage(reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any) -> jax.Array:
+def mean_advantage(
+    reward: jax.Array, value: jax.Array, next_value: jax.Array, discount: Any
+) -> jax.Array:
     """A = r + γ V(s', g) − V(s, g), V the mean of the ensemble: (B,), (N, B), (N, B) → (B,)."""
     return reward + discount * jnp.mean(next_value, axis=0) - jnp.mean(value, axis=0)
 
@@ -71,14 +110,18 @@ def _both_steps(batch: Batch) -> tuple[jax.Array, jax.Array]:
 
 @pytree
 class Conservative:
-    """CQL penalty α E_{a ∼ exp(Q)} Q(s, a, g) (paper, CQL+HER), with a drawn from `actions` uniform ones."""
+    """CQL penalty α E_{a ∼ exp(Q)} Q(s, a, g) (paper, CQL+HER), with a drawn from `actions` uniform
+    ones.
+    """
 
     alpha: float = 1.0
     actions: int = static(default=20)
 
     def __call__(self, params: Pytree, batch: Batch, key: jax.Array) -> jax.Array:
         propose, choose = jax.random.split(key)
-        candidates = jax.random.uniform(propose, (self.actions, batch.action.shape[-1]), minval=-1.0, maxval=1.0)
+        candidates = jax.random.uniform(
+            propose, (self.actions, batch.action.shape[-1]), minval=-1.0, maxval=1.0
+        )
         size = batch.action.shape[0]
 
         def q_of(candidate: jax.Array) -> jax.Array:
@@ -87,18 +130,26 @@ class Conservative:
 
         logits = jnp.logaddexp(jax.vmap(q_of)(candidates), jnp.log(1e-4))  # log(exp(Q) + 1e-4)
         chosen = jax.random.categorical(choose, jax.lax.stop_gradient(logits), axis=0)  # (N, B)
-        value = jax.vmap(lambda member, index: mlp(member, batch.observation, batch.goal, candidates[index])[:, 0])(params, chosen)
+        value = jax.vmap(
+            lambda member, index: mlp(member, batch.observation, batch.goal, candidates[index])[
+                :, 0
+            ]
+        )(params, chosen)
         return self.alpha * conservative_mean(value).sum()
 
 
 def conservative_mean(value: jax.Array) -> jax.Array:
-    """The mean of the penalised values (…, batch), clipped to ±50 so that the penalty cannot run away."""
+    """The mean of the penalised values (…, batch), clipped to ±50 so that the penalty cannot run
+    away.
+    """
     return jnp.clip(jnp.mean(value, axis=-1), -50.0, 50.0)
 
 
 @pytree
 class QEnsemble:
-    """N independent Q(s, a, g), each with its own target (paper, eq. 3). `tau` None is the L2 loss."""
+    """N independent Q(s, a, g), each with its own target (paper, eq. 3). `tau` None is the
+    L2 loss.
+    """
 
     size: int = static(default=1)
     tau: float | None = None
@@ -106,10 +157,18 @@ class QEnsemble:
     highest: ClassVar[float | None] = None  # what no TD target exceeds, if that is known
 
     def init(self, key: jax.Array, spec: Spec) -> Pytree:
-        return init_ensemble(key, self.size, spec.observation_dim + spec.goal_dim + spec.action_dim, 1)
+        return init_ensemble(
+            key, self.size, spec.observation_dim + spec.goal_dim + spec.action_dim, 1
+        )
 
     def loss(
-        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        next_action: jax.Array,
+        discount: Any,
+        key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
         next_value = scalar_ensemble(target, batch.next_observation, batch.goal, next_action)
         value = scalar_ensemble(params, batch.observation, batch.goal, batch.action)
@@ -118,11 +177,19 @@ class QEnsemble:
             loss += self.penalty(params, batch, key)
         return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
 
-    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+    def values(
+        self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array
+    ) -> jax.Array:
         return scalar_ensemble(params, observation, goal, action)
 
     def advantage(
-        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        action: jax.Array,
+        next_action: jax.Array,
+        discount: Any,
     ) -> tuple[jax.Array, jax.Array]:
         both = self.values(params, *_both_steps(batch), jnp.concatenate([action, next_action]))
         value, next_value = jnp.split(both, 2, axis=-1)
@@ -138,7 +205,9 @@ class CostQ(QEnsemble):
 
 @pytree
 class VEnsemble:
-    """N independent V(s, g): no action, learned or not, enters (paper, appendix "Additional Ablations": GOAT(V))."""
+    """N independent V(s, g): no action, learned or not, enters (paper, appendix "Additional
+    Ablations": GOAT(V)).
+    """
 
     size: int = static(default=1)
     tau: float | None = None
@@ -147,18 +216,32 @@ class VEnsemble:
         return init_ensemble(key, self.size, spec.observation_dim + spec.goal_dim, 1)
 
     def loss(
-        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        next_action: jax.Array,
+        discount: Any,
+        key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
         next_value = scalar_ensemble(target, batch.next_observation, batch.goal)
         value = scalar_ensemble(params, batch.observation, batch.goal)
         loss = ensemble_td_loss(batch.reward, value, next_value, discount, self.tau)
         return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
 
-    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+    def values(
+        self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array
+    ) -> jax.Array:
         return scalar_ensemble(params, observation, goal)
 
     def advantage(
-        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        action: jax.Array,
+        next_action: jax.Array,
+        discount: Any,
     ) -> tuple[jax.Array, jax.Array]:
         value, next_value = jnp.split(scalar_ensemble(params, *_both_steps(batch)), 2, axis=-1)
         return mean_advantage(batch.reward, value, next_value, discount), value
@@ -166,7 +249,9 @@ class VEnsemble:
 
 @pytree
 class ImplicitQ:
-    """IQL: V(s, g) is an expectile of Q(s, a, g) over the data's actions, Q bootstraps from V (paper, IQL+HER)."""
+    """IQL: V(s, g) is an expectile of Q(s, a, g) over the data's actions, Q bootstraps from V
+    (paper, IQL+HER).
+    """
 
     tau: float = 0.7
 
@@ -176,7 +261,13 @@ class ImplicitQ:
         return {"q": init_mlp(q_key, inputs + spec.action_dim, 1), "v": init_mlp(v_key, inputs, 1)}
 
     def loss(
-        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        next_action: jax.Array,
+        discount: Any,
+        key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
         q_target = mlp(target["q"], batch.observation, batch.goal, batch.action)[:, 0]
         v = mlp(params["v"], batch.observation, batch.goal)[:, 0]
@@ -186,11 +277,19 @@ class ImplicitQ:
         q_loss = jnp.mean(squared_loss(td_target(batch.reward, next_v, discount) - q))
         return v_loss + q_loss, {"value_loss": v_loss + q_loss, "value": jnp.mean(v)}
 
-    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+    def values(
+        self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array
+    ) -> jax.Array:
         return mlp(params["v"], observation, goal)[:, 0][None]
 
     def advantage(
-        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        action: jax.Array,
+        next_action: jax.Array,
+        discount: Any,
     ) -> tuple[jax.Array, jax.Array]:
         value = self.values(params, batch.observation, batch.goal, action)
         return mlp(params["q"], batch.observation, batch.goal, batch.action)[:, 0] - value[0], value
@@ -200,7 +299,8 @@ class ImplicitQ:
 class DualValue:
     """GoFAR: V(s, g) from the dual of χ²-regularised state-goal matching (paper, GoFAR).
 
-    The reward is log c − log(1 − c) of a discriminator c(φ(s), g) whose positives are (g, g), or the binary one.
+    The reward is log c − log(1 − c) of a discriminator c(φ(s), g) whose positives are (g, g), or
+    the binary one.
     """
 
     gradient_penalty: float = 0.01
@@ -208,7 +308,9 @@ class DualValue:
 
     def __post_init__(self) -> None:
         if self.reward not in ("discriminator", "binary"):
-            raise GoatError(f"dual_value.reward is 'discriminator' or 'binary', not '{self.reward}'")
+            raise GoatError(
+                f"dual_value.reward is 'discriminator' or 'binary', not '{self.reward}'"
+            )
 
     def init(self, key: jax.Array, spec: Spec) -> Pytree:
         v_key, c_key = jax.random.split(key)
@@ -218,24 +320,42 @@ class DualValue:
         return params
 
     def loss(
-        self, params: Pytree, target: Pytree, batch: Batch, next_action: jax.Array, discount: Any, key: jax.Array
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        next_action: jax.Array,
+        discount: Any,
+        key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
         initial = mlp(params["v"], batch.initial_observation, batch.goal)[:, 0]
         value = mlp(params["v"], batch.observation, batch.goal)[:, 0]
-        next_value = jax.lax.stop_gradient(mlp(target["v"], batch.next_observation, batch.goal)[:, 0])
+        next_value = jax.lax.stop_gradient(
+            mlp(target["v"], batch.next_observation, batch.goal)[:, 0]
+        )
         reward = jax.lax.stop_gradient(self._reward(params, batch))
         loss = dual_value_loss(initial, reward + discount * next_value - value, discount)
         metrics = {"value_loss": loss, "value": jnp.mean(value)}
         if self.reward == "discriminator":
-            metrics["discriminator_loss"] = self._discriminator_loss(params["discriminator"], batch, key)
+            metrics["discriminator_loss"] = self._discriminator_loss(
+                params["discriminator"], batch, key
+            )
             loss += metrics["discriminator_loss"]
         return loss, metrics
 
-    def values(self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array) -> jax.Array:
+    def values(
+        self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array
+    ) -> jax.Array:
         return mlp(params["v"], observation, goal)[:, 0][None]
 
     def advantage(
-        self, params: Pytree, target: Pytree, batch: Batch, action: jax.Array, next_action: jax.Array, discount: Any
+        self,
+        params: Pytree,
+        target: Pytree,
+        batch: Batch,
+        action: jax.Array,
+        next_action: jax.Array,
+        discount: Any,
     ) -> tuple[jax.Array, jax.Array]:
         """The residual of the loss: V(s', g) is the target network's, as in GoFAR's own code."""
         value = self.values(params, batch.observation, batch.goal, action)
@@ -252,10 +372,16 @@ class DualValue:
         negative = _discriminate(params, batch.achieved, batch.goal)
         mix = jax.random.uniform(key, (batch.goal.shape[0], 1))
         between = mix * batch.goal + (1.0 - mix) * batch.achieved
-        # Over the whole input (φ, g), as in GoFAR's own code; g is the same in (g, g), so that mixing leaves it as it is.
-        slope = jnp.concatenate(jax.grad(lambda pair: _discriminate(params, *pair).sum())((between, batch.goal)), axis=-1)
+        # Over the whole input (φ, g), as in GoFAR's own code; g is the same in (g, g), so that
+        # mixing leaves it as it is.
+        slope = jnp.concatenate(
+            jax.grad(lambda pair: _discriminate(params, *pair).sum())((between, batch.goal)),
+            axis=-1,
+        )
         norm = jnp.sqrt(jnp.sum(slope**2, axis=-1) + 1e-12)
-        return discriminator_loss(positive, negative) + self.gradient_penalty * jnp.mean((norm - 1.0) ** 2)
+        return discriminator_loss(positive, negative) + self.gradient_penalty * jnp.mean(
+            (norm - 1.0) ** 2
+        )
 
 
 def _discriminate(params: Pytree, achieved: jax.Array, goal: jax.Array) -> jax.Array:
@@ -271,5 +397,7 @@ def discriminator_loss(positive: jax.Array, negative: jax.Array) -> jax.Array:
 
 
 def dual_value_loss(initial_value: jax.Array, residual: jax.Array, discount: Any) -> jax.Array:
-    """(1 − γ) E V(s_0, g) + ½ E (r + γ V(s') − V(s) + 1)² (paper, GoFAR); `residual` is r + γ V(s') − V(s)."""
+    """(1 − γ) E V(s_0, g) + ½ E (r + γ V(s') − V(s) + 1)² (paper, GoFAR); `residual` is r + γ V(s')
+    − V(s).
+    """
     return (1.0 - discount) * jnp.mean(initial_value) + 0.5 * jnp.mean((residual + 1.0) ** 2)

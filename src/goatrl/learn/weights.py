@@ -1,4 +1,5 @@
-"""The weights of weighted imitation. The policy's loss is multiplied by the product of all weights of a composition.
+"""The weights of weighted imitation. The policy's loss is multiplied by the product of all weights
+of a composition.
 
 A weight is a part that may own running statistics or a small network, its `carry`::
 
@@ -45,21 +46,31 @@ def exponential_advantage(advantage: jax.Array, beta: Any, clip: Any) -> jax.Arr
 
 
 def chi_squared(advantage: jax.Array, offset: Any) -> jax.Array:
-    """max(A + c, 0), the weight that the χ²-divergence induces (paper, appendix "Additional Ablations"; GoFAR: c = 1)."""
+    """max(A + c, 0), the weight that the χ²-divergence induces (paper, appendix "Additional
+    Ablations"; GoFAR: c = 1).
+    """
     return jnp.maximum(advantage + offset, 0.0)
 
 
 def data_selection(advantage: jax.Array, threshold: jax.Array, floor: Any) -> jax.Array:
-    """DSW: 1 where A ≥ c, `floor` elsewhere (paper, section 4 and appendix "Implementation Details")."""
+    """DSW: 1 where A ≥ c, `floor` elsewhere (paper, section 4 and appendix "Implementation
+    Details").
+    """
     return jnp.where(advantage >= threshold, 1.0, floor)
 
 
-def uncertainty_weight(spread: jax.Array, lowest: jax.Array, highest: jax.Array, w: Any, minimum: Any) -> jax.Array:
-    """UW: clip(tanh(w · spread_norm) + w_min, 0, 1) with the spread normalised to [0, 1] (paper, eq. 4)."""
+def uncertainty_weight(
+    spread: jax.Array, lowest: jax.Array, highest: jax.Array, w: Any, minimum: Any
+) -> jax.Array:
+    """UW: clip(tanh(w · spread_norm) + w_min, 0, 1) with the spread normalised to [0, 1] (paper,
+    eq. 4).
+    """
     return jnp.clip(jnp.tanh(w * normalized_spread(spread, lowest, highest)) + minimum, 0.0, 1.0)
 
 
-def linear_uncertainty_weight(spread: jax.Array, lowest: jax.Array, highest: jax.Array, w: Any, minimum: Any) -> jax.Array:
+def linear_uncertainty_weight(
+    spread: jax.Array, lowest: jax.Array, highest: jax.Array, w: Any, minimum: Any
+) -> jax.Array:
     """UW as the released code runs it: without the tanh."""
     return jnp.clip(w * normalized_spread(spread, lowest, highest) + minimum, 0.0, 1.0)
 
@@ -69,7 +80,9 @@ def normalized_spread(spread: jax.Array, lowest: jax.Array, highest: jax.Array) 
 
 
 def discounted_relabelling(offset: jax.Array, discount: Any) -> jax.Array:
-    """DRW: γ^(i − t) for a goal achieved i − t steps later (paper, appendix "Discounted Relabeling Weight")."""
+    """DRW: γ^(i − t) for a goal achieved i − t steps later (paper, appendix "Discounted Relabeling
+    Weight").
+    """
     return discount ** offset.astype(jnp.float32)
 
 
@@ -115,15 +128,21 @@ class BestAdvantage:
     def init(self, key: jax.Array, spec: Spec) -> quantile.Fifo:
         return quantile.make_fifo(self.capacity)
 
-    def __call__(self, carry: quantile.Fifo, inputs: WeightInputs) -> tuple[jax.Array, quantile.Fifo]:
+    def __call__(
+        self, carry: quantile.Fifo, inputs: WeightInputs
+    ) -> tuple[jax.Array, quantile.Fifo]:
         carry = quantile.push(carry, inputs.advantage)
         alpha = jnp.minimum(self.alpha_growth * inputs.step.astype(jnp.float32), self.alpha_max)
-        return data_selection(self.scale * inputs.advantage, quantile.percentile(carry, alpha), self.floor), carry
+        return data_selection(
+            self.scale * inputs.advantage, quantile.percentile(carry, alpha), self.floor
+        ), carry
 
 
 @pytree
 class Uncertainty:
-    """UW from the standard deviation of the value ensemble, normalised by the extremes of recent ones."""
+    """UW from the standard deviation of the value ensemble, normalised by the extremes of recent
+    ones.
+    """
 
     needs_value: ClassVar[bool] = True
     w: float = 2.0
@@ -134,11 +153,15 @@ class Uncertainty:
     def init(self, key: jax.Array, spec: Spec) -> quantile.Fifo:
         return quantile.make_fifo(self.capacity)
 
-    def __call__(self, carry: quantile.Fifo, inputs: WeightInputs) -> tuple[jax.Array, quantile.Fifo]:
+    def __call__(
+        self, carry: quantile.Fifo, inputs: WeightInputs
+    ) -> tuple[jax.Array, quantile.Fifo]:
         spread = jnp.std(inputs.values, axis=0)
         carry = quantile.push(carry, spread)
         weight = uncertainty_weight if self.tanh else linear_uncertainty_weight
-        return weight(spread, quantile.smallest(carry), quantile.largest(carry), self.w, self.minimum), carry
+        return weight(
+            spread, quantile.smallest(carry), quantile.largest(carry), self.w, self.minimum
+        ), carry
 
 
 @pytree
@@ -154,7 +177,9 @@ class Discounted:
 
 @pytree
 class AdaptiveSelection:
-    """ADSW: 1[A ≥ f(s, g)], f the β-expectile of the advantage at (s, g) (paper, appendix "Adaptive Data Selection")."""
+    """ADSW: 1[A ≥ f(s, g)], f the β-expectile of the advantage at (s, g) (paper, appendix "Adaptive
+    Data Selection").
+    """
 
     needs_value: ClassVar[bool] = True
     beta: float = 0.9
@@ -180,7 +205,9 @@ class AdaptiveSelection:
 
 @pytree
 class RND:
-    """UW from the error of a network that learns to predict a fixed random one (paper, appendix on RND)."""
+    """UW from the error of a network that learns to predict a fixed random one (paper, appendix on
+    RND).
+    """
 
     needs_value: ClassVar[bool] = False
     w: float = 2.0
@@ -194,18 +221,27 @@ class RND:
         inputs = spec.observation_dim + spec.goal_dim
         random = init_mlp(random_key, inputs, self.features)
         predictor = init_mlp(predictor_key, inputs, self.features)
-        return random, predictor, optax.adam(self.learning_rate).init(predictor), quantile.make_fifo(self.capacity)
+        return (
+            random,
+            predictor,
+            optax.adam(self.learning_rate).init(predictor),
+            quantile.make_fifo(self.capacity),
+        )
 
     def __call__(self, carry: Pytree, inputs: WeightInputs) -> tuple[jax.Array, Pytree]:
         random, predictor, optimizer, fifo = carry
         truth = mlp(random, inputs.batch.observation, inputs.batch.goal)
 
         def loss(predictor: Pytree) -> tuple[jax.Array, jax.Array]:
-            error = jnp.mean((mlp(predictor, inputs.batch.observation, inputs.batch.goal) - truth) ** 2, axis=-1)
+            error = jnp.mean(
+                (mlp(predictor, inputs.batch.observation, inputs.batch.goal) - truth) ** 2, axis=-1
+            )
             return jnp.mean(error), error
 
         gradients, error = jax.grad(loss, has_aux=True)(predictor)
         updates, optimizer = optax.adam(self.learning_rate).update(gradients, optimizer)
         fifo = quantile.push(fifo, error)
-        weight = uncertainty_weight(error, quantile.smallest(fifo), quantile.largest(fifo), self.w, self.minimum)
+        weight = uncertainty_weight(
+            error, quantile.smallest(fifo), quantile.largest(fifo), self.w, self.minimum
+        )
         return weight, (random, optax.apply_updates(predictor, updates), optimizer, fifo)

@@ -15,14 +15,14 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from goatrl.benchmark.curves import RANDOM, Curve, bounds, resampled, standings
-from goatrl.benchmark.statistics import Average
-from goatrl.files import write_atomically
+from goatrl.disk.files import write_atomically
+from goatrl.evaluation.uncertainty import PORTION, Ranking
+from goatrl.experiments.curves import RANDOM, Curve, bounds, resampled, standings
+from goatrl.experiments.statistics import Average
 from goatrl.report.maps import Coverage
 from goatrl.report.shared import span
 from goatrl.report.tables import Entry
 from goatrl.types import Episodes, GoatError
-from goatrl.uncertainty import PORTION, Ranking
 
 FORMATS = ("png", "svg", "pdf")
 DATA_COLOR, GOAL_COLOR, OURS_COLOR = "#8a8f98", "#d62728", "#1f5fa8"
@@ -47,9 +47,13 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def trajectories(
-    rows: Mapping[str, tuple[Episodes, Mapping[str, pa.Table]]], task: str, bound: float, columns: Sequence[str]
+    rows: Mapping[str, tuple[Episodes, Mapping[str, pa.Table]]],
+    task: str,
+    bound: float,
+    columns: Sequence[str],
 ) -> Figure:
-    """The paper's first figure: per dataset a row, first the data, then the paths of every agent to all goals of a task.
+    """The paper's first figure: per dataset a row, first the data, then the paths of every agent to
+    all goals of a task.
 
     Each row has the dataset and, for each agent, its judged episodes.
     """
@@ -63,8 +67,12 @@ def trajectories(
             if label not in agents:
                 axis.axis("off")
                 continue
-            judged = agents[label].filter(np.asarray(agents[label].column("task").to_pylist()) == task)
-            success, paths, goals = (np.asarray(judged.column(name).to_pylist()) for name in ("success", "path", "goal"))
+            judged = agents[label].filter(
+                np.asarray(agents[label].column("task").to_pylist()) == task
+            )
+            success, paths, goals = (
+                np.asarray(judged.column(name).to_pylist()) for name in ("success", "path", "goal")
+            )
             _frame(axis, f"{label}  {100 * success.mean():.0f} %", bound)
             _paths(axis, paths.reshape(len(paths), -1, 2), OURS_COLOR, 0.35)
             _goals(axis, goals)
@@ -87,13 +95,17 @@ def _paths(axis: Axes, paths: np.ndarray, color: str, alpha: float) -> None:
 
 
 def _goals(axis: Axes, goals: np.ndarray) -> None:
-    axis.scatter(goals[:, 0], goals[:, 1], marker="*", s=22, color=GOAL_COLOR, zorder=3, linewidths=0)
+    axis.scatter(
+        goals[:, 0], goals[:, 1], marker="*", s=22, color=GOAL_COLOR, zorder=3, linewidths=0
+    )
 
 
 def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
-    """Success with its deviation over seeds; a tick marks the paper's number. `full` is success everywhere.
+    """Success with its deviation over seeds; a tick marks the paper's number. `full` is success
+    everywhere.
 
-    A panel for each task with the datasets side by side, or, where they have no task in common, for each dataset with its tasks.
+    A panel for each task with the datasets side by side, or, where they have no task in common, for
+    each dataset with its tasks.
     """
     columns = list(dict.fromkeys(entry.column for entry in table))
     tasks: dict[str, list[str]] = {}
@@ -102,10 +114,14 @@ def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
     common = set.intersection(*map(set, tasks.values()))
     named = [(e.task, e.dataset, e) if common else (e.dataset, e.task, e) for e in table]
     panels = list(dict.fromkeys(panel for panel, _, _ in named))
-    places = {panel: list(dict.fromkeys(place for mine, place, _ in named if common or mine == panel)) for panel in panels}
+    places = {
+        panel: list(dict.fromkeys(place for mine, place, _ in named if common or mine == panel))
+        for panel in panels
+    }
     wide = 1 if common else 2
     figure = Figure(
-        figsize=(1.6 + wide * 2.2 * max(map(len, places.values())), 2.6 * -(-len(panels) // wide)), layout="constrained"
+        figsize=(1.6 + wide * 2.2 * max(map(len, places.values())), 2.6 * -(-len(panels) // wide)),
+        layout="constrained",
     )
     axes = figure.subplots(-(-len(panels) // wide), wide, squeeze=False).ravel()
     for axis in axes[len(panels) :]:
@@ -117,36 +133,73 @@ def bars(table: Sequence[Entry], full: float = 1.0) -> Figure:
         axis.set_ylabel(f"success on {panel}")
     if any(entry.paper for entry in table):
         axes[0].scatter([], [], marker="_", s=100, color="black", label="paper")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=8, frameon=False
+    )
     return figure
 
 
-def _bars_side_by_side(axis: Axes, places: Sequence[str], columns: Sequence[str], at: Mapping[tuple[str, str], Entry]) -> None:
+def _bars_side_by_side(
+    axis: Axes, places: Sequence[str], columns: Sequence[str], at: Mapping[tuple[str, str], Entry]
+) -> None:
     width = 0.8 / len(columns)
     for index, column in enumerate(columns):
         found = [(x, at[place, column]) for x, place in enumerate(places) if (place, column) in at]
         x = np.array([place for place, _ in found]) + (index - (len(columns) - 1) / 2) * width
-        heights, deviations = [e.mean for _, e in found], np.nan_to_num([e.std for _, e in found])  # a single seed has none
+        heights, deviations = (
+            [e.mean for _, e in found],
+            np.nan_to_num([e.std for _, e in found]),
+        )  # a single seed has none
         color = PALETTE[index % len(PALETTE)]
-        axis.bar(x, heights, width * 0.9, yerr=deviations, color=color, label=column, error_kw={"lw": 0.8})
-        theirs = [(at_x, e.paper[0]) for at_x, (_, e) in zip(x, found, strict=True) if e.paper is not None]
+        axis.bar(
+            x,
+            heights,
+            width * 0.9,
+            yerr=deviations,
+            color=color,
+            label=column,
+            error_kw={"lw": 0.8},
+        )
+        theirs = [
+            (at_x, e.paper[0]) for at_x, (_, e) in zip(x, found, strict=True) if e.paper is not None
+        ]
         if theirs:
             across, up = zip(*theirs, strict=True)
-            axis.scatter(across, up, marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4)
+            axis.scatter(
+                across, up, marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4
+            )
     axis.set_xticks(range(len(places)), places)
     axis.set_xlim(-0.5, len(places) - 0.5)
     axis.spines[["top", "right"]].set_visible(False)
 
 
 def ladder(rungs: Mapping[str, np.ndarray], label: str) -> Figure:
-    """Success of one composition after the other: the mean over seeds as a bar with its deviation, each seed as a dot."""
+    """Success of one composition after the other: the mean over seeds as a bar with its deviation,
+    each seed as a dot.
+    """
     figure = Figure(figsize=(1.2 + 0.75 * len(rungs), 2.9), layout="constrained")
     axis = figure.subplots()
     means = [values.mean() for values in rungs.values()]
-    axis.bar(range(len(rungs)), means, 0.7, yerr=[v.std() for v in rungs.values()], color=OURS_COLOR, error_kw={"lw": 0.8})
+    axis.bar(
+        range(len(rungs)),
+        means,
+        0.7,
+        yerr=[v.std() for v in rungs.values()],
+        color=OURS_COLOR,
+        error_kw={"lw": 0.8},
+    )
     for place, values in enumerate(rungs.values()):
-        axis.scatter(place + np.linspace(-0.15, 0.15, len(values)), values, s=7, color="black", linewidths=0, zorder=3)
-    axis.set_xticks(range(len(rungs)), [f"{rung}\n{mean:.2f}" for rung, mean in zip(rungs, means, strict=True)])
+        axis.scatter(
+            place + np.linspace(-0.15, 0.15, len(values)),
+            values,
+            s=7,
+            color="black",
+            linewidths=0,
+            zorder=3,
+        )
+    axis.set_xticks(
+        range(len(rungs)), [f"{rung}\n{mean:.2f}" for rung, mean in zip(rungs, means, strict=True)]
+    )
     axis.set_ylim(0, 1.05)
     axis.set_ylabel(label)
     axis.spines[["top", "right"]].set_visible(False)
@@ -154,16 +207,29 @@ def ladder(rungs: Mapping[str, np.ndarray], label: str) -> Figure:
 
 
 def aggregate(averages: Sequence[Average], full: float = 1.0) -> Figure:
-    """Averages over IID and over OOD tasks with their intervals, best on OOD first; a diamond marks the paper's.
+    """Averages over IID and over OOD tasks with their intervals, best on OOD first; a diamond marks
+    the paper's.
 
     Where a suite has no tasks of one of the two splits, the average over all stands in its place.
     """
     present = {average.split for average in averages}
-    splits = [split for split in ("iid", "ood", "all") if split in present and not (split == "all" and {"iid", "ood"} <= present)]
-    of = {split: {average.label: average for average in averages if average.split == split} for split in splits}
+    splits = [
+        split
+        for split in ("iid", "ood", "all")
+        if split in present and not (split == "all" and {"iid", "ood"} <= present)
+    ]
+    of = {
+        split: {average.label: average for average in averages if average.split == split}
+        for split in splits
+    }
     leading = of["ood"] if "ood" in of else of["all"]
-    labels = sorted({label for found in of.values() for label in found}, key=lambda a: leading[a].mean if a in leading else -1.0)
-    figure = Figure(figsize=(1.3 + 2.9 * len(splits), 0.9 + 0.27 * len(labels)), layout="constrained")
+    labels = sorted(
+        {label for found in of.values() for label in found},
+        key=lambda a: leading[a].mean if a in leading else -1.0,
+    )
+    figure = Figure(
+        figsize=(1.3 + 2.9 * len(splits), 0.9 + 0.27 * len(labels)), layout="constrained"
+    )
     axes = figure.subplots(1, len(splits), sharey=True, squeeze=False)[0]
     names = {
         "iid": ("IID tasks", SPLIT_COLORS["iid"]),
@@ -172,30 +238,62 @@ def aggregate(averages: Sequence[Average], full: float = 1.0) -> Figure:
     }
     for axis, split in zip(axes, splits, strict=True):
         name, color = names[split]
-        rows = [(height, of[split][label]) for height, label in enumerate(labels) if label in of[split]]
+        rows = [
+            (height, of[split][label]) for height, label in enumerate(labels) if label in of[split]
+        ]
         heights, means = [height for height, _ in rows], [each.mean for _, each in rows]
         axis.hlines(
-            heights, [e.interval.low for _, e in rows], [e.interval.high for _, e in rows], color=color, alpha=0.4, linewidth=6.0
+            heights,
+            [e.interval.low for _, e in rows],
+            [e.interval.high for _, e in rows],
+            color=color,
+            alpha=0.4,
+            linewidth=6.0,
         )
-        axis.scatter(means, heights, s=12, color=color, linewidths=0, zorder=3, label="ours, with 95 % interval")
+        axis.scatter(
+            means,
+            heights,
+            s=12,
+            color=color,
+            linewidths=0,
+            zorder=3,
+            label="ours, with 95 % interval",
+        )
         theirs = [(each.paper, height) for height, each in rows if each.paper is not None]
         if theirs:
-            marks = {"marker": "D", "s": 26, "facecolors": "none", "edgecolors": "black", "linewidths": 0.9, "zorder": 4}
+            marks = {
+                "marker": "D",
+                "s": 26,
+                "facecolors": "none",
+                "edgecolors": "black",
+                "linewidths": 0.9,
+                "zorder": 4,
+            }
             axis.scatter(*zip(*theirs, strict=True), **marks, label="paper")
-        axis.set_title(f"{name} ({max(each.tasks for _, each in rows)})", fontsize=9, fontweight="bold", color=color)
+        axis.set_title(
+            f"{name} ({max(each.tasks for _, each in rows)})",
+            fontsize=9,
+            fontweight="bold",
+            color=color,
+        )
         axis.set_xlim(0, 1.03 * full)
         axis.grid(axis="x", color="#e3e5e8", linewidth=0.6)
         axis.set_axisbelow(True)
         axis.tick_params(labelsize=8, length=2)
         axis.spines[["top", "right", "left"]].set_visible(False)
     axes[0].set_yticks(range(len(labels)), labels)
-    handles, texts = max((axis.get_legend_handles_labels() for axis in axes), key=lambda found: len(found[1]))
+    handles, texts = max(
+        (axis.get_legend_handles_labels() for axis in axes), key=lambda found: len(found[1])
+    )
     figure.legend(handles, texts, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     return figure
 
 
-def finetuning(panels: Mapping[str, Sequence[Curve]], random: Mapping[str, Curve], tones: Mapping[str, int]) -> Figure:
-    """Success while agents go on online: per group a panel, per initialisation its mean over seeds and a 95 % interval.
+def finetuning(
+    panels: Mapping[str, Sequence[Curve]], random: Mapping[str, Curve], tones: Mapping[str, int]
+) -> Figure:
+    """Success while agents go on online: per group a panel, per initialisation its mean over seeds
+    and a 95 % interval.
 
     Dotted: where random networks end; a ring: the first judgement that is as high.
     """
@@ -205,14 +303,32 @@ def finetuning(panels: Mapping[str, Sequence[Curve]], random: Mapping[str, Curve
         for curve, each in zip(found, standings(found, random), strict=True):
             color, thousands = PALETTE[tones[curve.label] % len(PALETTE)], curve.steps / 1_000
             low, high = bounds(resampled(curve))
-            axis.fill_between(thousands, 100 * low, 100 * high, color=color, alpha=0.16, linewidth=0)
+            axis.fill_between(
+                thousands, 100 * low, 100 * high, color=color, alpha=0.16, linewidth=0
+            )
             style = "--" if curve.label == RANDOM else "-"
-            axis.plot(thousands, 100 * curve.mean, color=color, linewidth=1.6, linestyle=style, label=curve.label)
+            axis.plot(
+                thousands,
+                100 * curve.mean,
+                color=color,
+                linewidth=1.6,
+                linestyle=style,
+                label=curve.label,
+            )
             if each.level is not None:
-                axis.axhline(100 * each.level, color=DATA_COLOR, linewidth=1.0, linestyle=":", zorder=1)
+                axis.axhline(
+                    100 * each.level, color=DATA_COLOR, linewidth=1.0, linestyle=":", zorder=1
+                )
             if each.steps is not None and math.isfinite(each.steps.value):
                 height = 100 * curve.mean[curve.steps == each.steps.value]
-                ring = {"s": 26, "facecolors": "white", "edgecolors": color, "linewidths": 1.4, "zorder": 4, "clip_on": False}
+                ring = {
+                    "s": 26,
+                    "facecolors": "white",
+                    "edgecolors": color,
+                    "linewidths": 1.4,
+                    "zorder": 4,
+                    "clip_on": False,
+                }
                 axis.scatter(each.steps.value / 1_000, height, **ring)
         axis.set_xlim(0, max(curve.steps[-1] for curve in found) / 1_000)
         axis.set_ylim(0, 100)
@@ -256,16 +372,21 @@ def apart(values: Sequence[float], gap: float, most: float) -> list[float]:
     for value in values:
         places.append(max(value, places[-1] + gap) if places else value)
     for place in range(len(places) - 1, -1, -1):
-        places[place] = min(places[place], most if place == len(places) - 1 else places[place + 1] - gap)
+        places[place] = min(
+            places[place], most if place == len(places) - 1 else places[place + 1] - gap
+        )
     return places
 
 
 def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str]) -> Figure:
-    """Which goals are reached from one start: per group a row, per agent a panel; the darker a square, the more seeds reach it.
+    """Which goals are reached from one start: per group a row, per agent a panel; the darker a
+    square, the more seeds reach it.
 
     The dotted line divides what the data has seen (IID) from what it has not.
     """
-    figure = Figure(figsize=(0.3 + 1.35 * len(columns), 0.35 + 1.75 * len(rows)), layout="constrained")
+    figure = Figure(
+        figsize=(0.3 + 1.35 * len(columns), 0.35 + 1.75 * len(rows)), layout="constrained"
+    )
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
     for panels, (group, maps) in zip(axes, rows.items(), strict=True):
         for axis, label in zip(panels, columns, strict=True):
@@ -279,8 +400,13 @@ def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str])
         panels[0].axis("on")
         across, down = ("xyz"[axis] for axis in drawn.axes)
         panels[0].set_xlabel(f"{across} →", fontsize=7, loc="left", labelpad=2)
-        panels[0].set_ylabel(f"{group}\n{f'← {down}' if drawn.axes[1] == 0 else f'{down} →'}", fontsize=8)
-    key = "A square is a goal, darker the more seeds reach it; dotted: border of the data (IID | OOD); dot: start; %: of squares"
+        panels[0].set_ylabel(
+            f"{group}\n{f'← {down}' if drawn.axes[1] == 0 else f'{down} →'}", fontsize=8
+        )
+    key = (
+        "A square is a goal, darker the more seeds reach it; dotted: border of the data (IID | "
+        "OOD); dot: start; %: of squares"
+    )
     figure.supxlabel(key, fontsize=7)
     return figure
 
@@ -289,20 +415,36 @@ def _coverage_panel(axis: Axes, label: str, drawn: Coverage) -> None:
     rows, columns = drawn.success.shape
     shades = LinearSegmentedColormap.from_list("coverage", ["white", MAP_COLOR])
     axis.imshow(drawn.success, cmap=shades, vmin=0.0, vmax=1.0, extent=(0, columns, rows, 0))
-    axis.add_collection(LineCollection(drawn.border(), colors=BORDER_COLOR, linestyles=(0, (0.6, 1.4)), linewidths=1.6))
+    axis.add_collection(
+        LineCollection(
+            drawn.border(), colors=BORDER_COLOR, linestyles=(0, (0.6, 1.4)), linewidths=1.6
+        )
+    )
     if drawn.start is not None:
-        axis.scatter(*drawn.start, s=11, color="#ffd43b", edgecolors="black", linewidths=0.5, zorder=3, clip_on=False)
+        axis.scatter(
+            *drawn.start,
+            s=11,
+            color="#ffd43b",
+            edgecolors="black",
+            linewidths=0.5,
+            zorder=3,
+            clip_on=False,
+        )
     axis.set_xlim(0, columns)
     axis.set_ylim(rows, 0)
     shares = [
-        f"{name} {100 * drawn.reached(seen):.0f} %" for name, seen in (("IID", True), ("OOD", False)) if (drawn.seen == seen).any()
+        f"{name} {100 * drawn.reached(seen):.0f} %"
+        for name, seen in (("IID", True), ("OOD", False))
+        if (drawn.seen == seen).any()
     ]
     axis.set_title(f"{label}\n{', '.join(shares)}", fontsize=7.5)
     axis.spines[:].set_linewidth(0.5)
 
 
 def density(grid: np.ndarray, spread: np.ndarray, episodes: Episodes) -> Figure:
-    """1 / Std(s_0, g) over goals g (appendix "Uncertainty and Density"), with the data's goals and visited places."""
+    """1 / Std(s_0, g) over goals g (appendix "Uncertainty and Density"), with the data's goals and
+    visited places.
+    """
     figure = Figure(figsize=(4.6, 3.8), layout="constrained")
     axis = figure.subplots()
     half = (grid[1] - grid[0]) / 2
@@ -319,14 +461,21 @@ def density(grid: np.ndarray, spread: np.ndarray, episodes: Episodes) -> Figure:
 
 
 def ranking(rankings: Sequence[Ranking]) -> Figure:
-    """Supervised loss and distance to the goal, portion by portion of samples ranked by uncertainty weight; a band over seeds."""
+    """Supervised loss and distance to the goal, portion by portion of samples ranked by uncertainty
+    weight; a band over seeds.
+    """
     figure = Figure(figsize=(7.2, 2.9), layout="constrained")
     size = PORTION / 1_000
-    labels = {"loss": "supervised loss  ‖a − π(s, g′)‖²", "distance": "state-goal distance  ‖g′ − φ(s)‖²"}
+    labels = {
+        "loss": "supervised loss  ‖a − π(s, g′)‖²",
+        "distance": "state-goal distance  ‖g′ − φ(s)‖²",
+    }
     for axis, (name, label) in zip(figure.subplots(1, 2), labels.items(), strict=True):
         values = np.stack([getattr(each, name) for each in rankings])
         places = (np.arange(values.shape[1]) + 0.5) * size
-        axis.fill_between(places, values.min(axis=0), values.max(axis=0), color=OURS_COLOR, alpha=0.2, linewidth=0)
+        axis.fill_between(
+            places, values.min(axis=0), values.max(axis=0), color=OURS_COLOR, alpha=0.2, linewidth=0
+        )
         axis.plot(places, values.mean(axis=0), marker="o", markersize=4, color=OURS_COLOR)
         axis.set_title(label, fontsize=9)
         axis.set_xlabel("samples by rising uncertainty weight, in thousands", fontsize=8)

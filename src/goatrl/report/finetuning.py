@@ -15,19 +15,21 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from goatrl import finetune, tasks
-from goatrl.benchmark import curves, finetuning
-from goatrl.benchmark.curves import Curve, Standing
-from goatrl.benchmark.finetuning import Suite
-from goatrl.benchmark.statements import Verdict
-from goatrl.benchmark.statistics import Interval, in_order
-from goatrl.data.making import checksums
+from goatrl import tasks
+from goatrl.data.cache import checksums
+from goatrl.experiments import curves, finetuning
+from goatrl.experiments.claims import Verdict
+from goatrl.experiments.curves import Curve, Standing
+from goatrl.experiments.finetuning import Suite
+from goatrl.experiments.statistics import Interval, in_order
 from goatrl.report.shared import as_typed, experiment_name, merged_versions, span, statements
+from goatrl.runs import finetune
 from goatrl.tasks import TaskGroup
 
 Json = dict[str, Any]
 HEADINGS = ("at first\n(%)", "in the end\n(%)", "steps to where\nrandom ends", "seeds\nthere")
-# Places in the palette of figures and page: the same algorithm has the same colour in both suites, random networks are grey.
+# Places in the palette of figures and page: the same algorithm has the same colour in both suites,
+# random networks are grey.
 TONES = {"GOAT": 0, "WGCSL": 1, "CQL+HER": 2, "MARWIL+HER": 4, "GCSL": 5, curves.RANDOM: 3}
 
 
@@ -35,7 +37,10 @@ def tones(labels: Iterable[str]) -> dict[str, int]:
     """Label → place in the palette; the user's own columns come after the paper's."""
     found = list(dict.fromkeys(labels))
     others = [label for label in found if label not in TONES]
-    return {label: TONES[label] if label in TONES else len(TONES) + others.index(label) for label in found}
+    return {
+        label: TONES[label] if label in TONES else len(TONES) + others.index(label)
+        for label in found
+    }
 
 
 def _by_group(standings: Sequence[Standing]) -> dict[str, list[Standing]]:
@@ -52,7 +57,9 @@ def _where_random_ends(rows: Sequence[Standing]) -> str:
 
 def _texts(each: Standing) -> list[str]:
     there = sum(steps != curves.NEVER for steps in each.each)
-    sure = f" [{100 * each.final.low:.1f}–{100 * each.final.high:.1f}]" if len(each.seeds) > 1 else ""  # one seed has no spread
+    sure = (
+        f" [{100 * each.final.low:.1f}–{100 * each.final.high:.1f}]" if len(each.seeds) > 1 else ""
+    )  # one seed has no spread
     return [
         f"{100 * each.start.value:.1f}",
         f"{100 * each.final.value:.1f}{sure}",
@@ -68,22 +75,35 @@ def terminal(standings: Sequence[Standing]) -> Table:
     for heading in HEADINGS:
         drawn.add_column(heading, justify="right", no_wrap=True)
     for group, rows in _by_group(standings).items():
-        drawn.add_row(f"[bold]{tasks.get(group).label}[/bold]", "", "", f"[dim]{_where_random_ends(rows)}[/dim]", "")
+        drawn.add_row(
+            f"[bold]{tasks.get(group).label}[/bold]",
+            "",
+            "",
+            f"[dim]{_where_random_ends(rows)}[/dim]",
+            "",
+        )
         for place, each in enumerate(rows, start=1):
-            drawn.add_row(*map(escape, (f"  {each.label}", *_texts(each))), end_section=place == len(rows))
+            drawn.add_row(
+                *map(escape, (f"  {each.label}", *_texts(each))), end_section=place == len(rows)
+            )
     return drawn
 
 
 def markdown(suite: Suite, standings: Sequence[Standing], verdicts: Sequence[Verdict]) -> str:
     """A table for each group, and the statements."""
     parts = [
-        f"# {suite.name}\n\n{suite.summary} Success without noise in all tasks of the group, mean over seeds [95 % bootstrap "
-        f"interval]. The end: mean of the last {curves.LAST} judgements. Steps: in the environment, of one seed, up to the first "
+        f"# {suite.name}\n\n{suite.summary} Success without noise in all tasks of the group, mean "
+        "over seeds [95 % bootstrap "
+        f"interval]. The end: mean of the last {curves.LAST} judgements. Steps: in the "
+        "environment, of one seed, up to the first "
         "judgement that is as high as random networks are in the end.\n"
     ]
     for group, rows in _by_group(standings).items():
         lines = [f"## {tasks.get(group).label}: {_where_random_ends(rows)}\n"]
-        lines += [f"| initialisation | {' | '.join(HEADINGS)} |".replace("\n", " "), f"|---|{'---:|' * len(HEADINGS)}"]
+        lines += [
+            f"| initialisation | {' | '.join(HEADINGS)} |".replace("\n", " "),
+            f"|---|{'---:|' * len(HEADINGS)}",
+        ]
         lines += [f"| {each.label} | {' | '.join(_texts(each))} |" for each in rows]
         parts.append("\n".join(lines) + "\n")
     parts.append(statements(verdicts))
@@ -91,20 +111,35 @@ def markdown(suite: Suite, standings: Sequence[Standing], verdicts: Sequence[Ver
 
 
 def comma_separated(found: Sequence[Curve], standings: Sequence[Standing]) -> str:
-    """One row for each mean curve, with intervals, and one for each seed. Steps are empty where the level is not reached."""
+    """One row for each mean curve, with intervals, and one for each seed. Steps are empty where the
+    level is not reached.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     sure = [f"{name}{end}" for name in ("start", "final", "steps") for end in ("", "_low", "_high")]
     writer.writerow(["group", "label", "seed", *sure, "random_final"])
     for curve, each in zip(found, standings, strict=True):
         level = "" if each.level is None else f"{each.level:.4f}"
-        steps = ["", "", ""] if each.steps is None else [_steps(value) for value in dataclasses.astuple(each.steps)]
-        rates = [f"{value:.4f}" for interval in (each.start, each.final) for value in dataclasses.astuple(interval)]
+        steps = (
+            ["", "", ""]
+            if each.steps is None
+            else [_steps(value) for value in dataclasses.astuple(each.steps)]
+        )
+        rates = [
+            f"{value:.4f}"
+            for interval in (each.start, each.final)
+            for value in dataclasses.astuple(interval)
+        ]
         writer.writerow([curve.group, curve.label, "mean", *rates, *steps, level])
         for place, seed in enumerate(curve.seeds):
-            start, end = f"{curve.success[place, 0]:.4f}", f"{curves.final(curve.success[place]):.4f}"
+            start, end = (
+                f"{curve.success[place, 0]:.4f}",
+                f"{curves.final(curve.success[place]):.4f}",
+            )
             reached = _steps(each.each[place]) if each.each else ""
-            writer.writerow([curve.group, curve.label, seed, start, "", "", end, "", "", reached, "", "", level])
+            writer.writerow(
+                [curve.group, curve.label, seed, start, "", "", end, "", "", reached, "", "", level]
+            )
     return buffer.getvalue()
 
 
@@ -122,7 +157,9 @@ class Experiment:
     name: str
     suite: Suite
     curves: Sequence[Curve]
-    recorded: Sequence[Curve]  # all of the folder, whichever suite they are of: what it is compared with
+    recorded: Sequence[
+        Curve
+    ]  # all of the folder, whichever suite they are of: what it is compared with
 
     @property
     def labels(self) -> list[str]:
@@ -137,7 +174,11 @@ def experiments(folder: Path) -> list[Experiment]:
     """Of one folder of records, in the order of the suites."""
     found = curves.read_all(folder)
     made = [(suite, suite.order(found)) for suite in finetuning.SUITES.values()]
-    return [Experiment(experiment_name(folder, suite.name), suite, mine, found) for suite, mine in made if mine]
+    return [
+        Experiment(experiment_name(folder, suite.name), suite, mine, found)
+        for suite, mine in made
+        if mine
+    ]
 
 
 def describe(experiment: Experiment) -> Json:
@@ -156,7 +197,9 @@ def describe(experiment: Experiment) -> Json:
         "seeds": span(len(curve.seeds) for curve in found),
         "steps": int(sum(len(curve.seeds) * curve.steps[-1] for curve in found)),
         "episodes": sum(curve.success.size * curve.config["judged_episodes"] for curve in found),
-        "verdicts": [dataclasses.asdict(verdict) for verdict in finetuning.check(suite, experiment.recorded)],
+        "verdicts": [
+            dataclasses.asdict(verdict) for verdict in finetuning.check(suite, experiment.recorded)
+        ],
         "groups": [_group(experiment, group) for group in experiment.groups],
         "reproduction": _reproduction(experiment),
     }
@@ -182,10 +225,15 @@ def _row(curve: Curve, standing: Standing) -> Json:
         "label": curve.label,
         "seeds": curve.seeds,
         "steps": curve.steps.tolist(),
-        **{name: _percent(line) for name, line in (("mean", curve.mean), ("low", low), ("high", high))},
+        **{
+            name: _percent(line)
+            for name, line in (("mean", curve.mean), ("low", low), ("high", high))
+        },
         "start": _rate(standing.start),
         "final": _rate(standing.final),
-        "reached": None if standing.steps is None else {name: _whole(v) for name, v in dataclasses.asdict(standing.steps).items()},
+        "reached": None
+        if standing.steps is None
+        else {name: _whole(v) for name, v in dataclasses.asdict(standing.steps).items()},
         "each": [_whole(steps) for steps in standing.each],
     }
 
@@ -213,7 +261,9 @@ def _flat(config: Mapping[str, Any], before: str = "") -> dict[str, str]:
         if isinstance(value, Mapping):
             found |= _flat(value, f"{before}{name}.")
         elif value != "":
-            found[before + name] = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            found[before + name] = (
+                ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            )
     return found
 
 
@@ -229,7 +279,9 @@ def _reproduction(experiment: Experiment) -> Json:
     datasets = []
     for group in experiment.groups:
         mine = [curve.config for curve in experiment.curves if curve.group == group.name]
-        files = sorted({config["from"]["data"] for config in mine if config["from"] != curves.RANDOM})
+        files = sorted(
+            {config["from"]["data"] for config in mine if config["from"] != curves.RANDOM}
+        )
         datasets.append(
             {
                 "group": group.name,
@@ -238,7 +290,9 @@ def _reproduction(experiment: Experiment) -> Json:
                 "evaluation": sorted({config["evaluation"] for config in mine}),
             }
         )
-    made_with = merged_versions(stage for curve in experiment.curves for stage in curve.versions.values())
+    made_with = merged_versions(
+        stage for curve in experiment.curves for stage in curve.versions.values()
+    )
     return {"command": command(experiment), "datasets": datasets, "versions": made_with}
 
 
@@ -246,18 +300,37 @@ def command(experiment: Experiment) -> str:
     """What gives these records again; FILE stands for what records do not hold."""
     suite = experiment.suite
     configs = [(curve.group, curve.config) for curve in experiment.curves]
-    trained = [(group, config["from"]) for group, config in configs if config["from"] != curves.RANDOM]
+    trained = [
+        (group, config["from"]) for group, config in configs if config["from"] != curves.RANDOM
+    ]
     words = ["goat", "bench", suite.name]
     if len(experiment.groups) < len(suite.groups):
         words += ["--groups", *(group.name for group in experiment.groups)]
     if experiment.labels != [column.label for column in suite.columns]:
         random = {"algorithm": curves.RANDOM}
-        named = [random if config["from"] == curves.RANDOM else config["from"] for _, config in configs]
-        words += ["--algorithms", *dict.fromkeys(as_typed(each["algorithm"], each.get("source", "")) for each in named)]
+        named = [
+            random if config["from"] == curves.RANDOM else config["from"] for _, config in configs
+        ]
+        words += [
+            "--algorithms",
+            *dict.fromkeys(as_typed(each["algorithm"], each.get("source", "")) for each in named),
+        ]
     words += ["--seeds", str(max(len(config["seeds"]) for _, config in configs))]
-    updates = sorted({origin["updates"] for group, origin in trained if origin["updates"] != tasks.get(group).settings.updates})
-    episodes = sorted({config["episodes"] for _, config in configs if config["episodes"] != finetune.EPISODES})
+    updates = sorted(
+        {
+            origin["updates"]
+            for group, origin in trained
+            if origin["updates"] != tasks.get(group).settings.updates
+        }
+    )
+    episodes = sorted(
+        {config["episodes"] for _, config in configs if config["episodes"] != finetune.EPISODES}
+    )
     words += [word for each in updates for word in ("--updates", str(each))]
     words += [word for each in episodes for word in ("--episodes", str(each))]
-    other = dict.fromkeys(group for group, origin in trained if origin["data"] != checksums().get(group, origin["data"]))
+    other = dict.fromkeys(
+        group
+        for group, origin in trained
+        if origin["data"] != checksums().get(group, origin["data"])
+    )
     return " ".join([*words, *(["--data", *(f"{name}=FILE" for name in other)] if other else [])])

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from goatrl import tasks
-from goatrl.benchmark.records import Cell
+from goatrl.experiments.records import Cell
 from goatrl.tasks import fetch
 
 PLACES = {"reach": fetch.REACH, "push": fetch.PUSH, "pick": fetch.PICK, "slide": fetch.SLIDE}
@@ -17,7 +17,8 @@ EDGE = 0.5  # of a square, by which a start may lie beyond the map's edge and st
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Coverage:
-    """Squares as one sees them who stands opposite the robot: y to the right, and x towards the viewer or z upwards.
+    """Squares as one sees them who stands opposite the robot: y to the right, and x towards the
+    viewer or z upwards.
 
            left    y →   right
     top    success[0, 0]  …       first row: the smallest x, or the largest z
@@ -30,7 +31,8 @@ class Coverage:
     success: np.ndarray  # (rows, columns): share of seeds that reach the square's goal
     seen: np.ndarray  # (rows, columns): whether the goal is IID
     seeds: int
-    # Of the object, or of the gripper where there is none, in columns and rows from the upper left corner; Slide's lie off the map.
+    # Of the object, or of the gripper where there is none, in columns and rows from the upper left
+    # corner; Slide's lie off the map.
     start: tuple[float, float] | None
 
     def reached(self, seen: bool) -> float:
@@ -39,14 +41,24 @@ class Coverage:
         return float(squares.mean()) if squares.size else float("nan")
 
     def border(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """The sides at which an IID and an OOD square meet, from corner to corner: (column, row)."""
-        upright = [((c + 1, r), (c + 1, r + 1)) for r, c in np.argwhere(self.seen[:, 1:] != self.seen[:, :-1]).tolist()]
-        level = [((c, r + 1), (c + 1, r + 1)) for r, c in np.argwhere(self.seen[1:] != self.seen[:-1]).tolist()]
+        """The sides at which an IID and an OOD square meet, from corner to corner:
+        (column, row).
+        """
+        upright = [
+            ((c + 1, r), (c + 1, r + 1))
+            for r, c in np.argwhere(self.seen[:, 1:] != self.seen[:, :-1]).tolist()
+        ]
+        level = [
+            ((c, r + 1), (c + 1, r + 1))
+            for r, c in np.argwhere(self.seen[1:] != self.seen[:-1]).tolist()
+        ]
         return upright + level
 
 
 def coverage(cell: Cell) -> Coverage | None:
-    """The map of a cell, if it has one: those of the main table do, but for groups whose goals have no plane."""
+    """The map of a cell, if it has one: those of the main table do, but for groups whose goals have
+    no plane.
+    """
     rows = np.flatnonzero(cell.column("split") == "map")
     if not rows.size:
         return None
@@ -65,7 +77,10 @@ def coverage(cell: Cell) -> Coverage | None:
     squares[..., horizontal], squares[..., vertical] = across[None, :], down[:, None]
     begin = _start(cell, int(rows[0]), group.family)
     start = _position(begin[horizontal], across), _position(begin[vertical], down)
-    on_the_map = all(-EDGE <= at <= length + EDGE for at, length in zip(start, (len(across), len(down)), strict=True))
+    on_the_map = all(
+        -EDGE <= at <= length + EDGE
+        for at, length in zip(start, (len(across), len(down)), strict=True)
+    )
     return Coverage(
         axes=(horizontal, vertical),
         across=across,
@@ -79,7 +94,9 @@ def coverage(cell: Cell) -> Coverage | None:
 
 def _places(values: np.ndarray, falling: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The values without repetition, in order, and the place of each in it."""
-    _, first, place = np.unique((values / TOLERANCE).round(), return_index=True, return_inverse=True)
+    _, first, place = np.unique(
+        (values / TOLERANCE).round(), return_index=True, return_inverse=True
+    )
     known = values[first]
     return (known[::-1], len(known) - 1 - place) if falling else (known, place)
 

@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from goatrl.benchmark.statements import Verdict
+from goatrl.experiments.claims import Verdict
 
 
 def statements(verdicts: Sequence[Verdict]) -> str:
     """A list in Markdown."""
-    return "## Statements\n\n" + "".join(f"- **{v.outcome}**: {v.claim} ({v.evidence})\n" for v in verdicts)
+    return "## Statements\n\n" + "".join(
+        f"- **{v.outcome}**: {v.claim} ({v.evidence})\n" for v in verdicts
+    )
 
 
 def merged_versions(found: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
@@ -24,7 +26,9 @@ def merged_versions(found: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
 
 
 def as_typed(algorithm: str, source: str) -> str:
-    """An algorithm on the command line; FILE.py stands for the user's own file, which records do not hold."""
+    """An algorithm on the command line; FILE.py stands for the user's own file, which records do
+    not hold.
+    """
     return "FILE.py" if source else shlex.quote(algorithm)
 
 

@@ -1,4 +1,6 @@
-"""Tables from records, beside the paper's numbers: mean ± standard deviation over seeds, and averages over tasks."""
+"""Tables from records, beside the paper's numbers: mean ± standard deviation over seeds, and
+averages over tasks.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from goatrl import tasks
-from goatrl.benchmark import paper
-from goatrl.benchmark.records import Cell
-from goatrl.benchmark.statistics import Average, rank_correlation
-from goatrl.benchmark.suites import Suite
-from goatrl.uncertainty import Ranking
+from goatrl.evaluation.uncertainty import Ranking
+from goatrl.experiments import paper
+from goatrl.experiments.records import Cell
+from goatrl.experiments.statistics import Average, rank_correlation
+from goatrl.experiments.suites import Suite
 
 SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
 
@@ -40,8 +42,13 @@ class Entry:
 
     @property
     def far(self) -> bool:
-        """More than two of the paper's standard deviations away from it (beyond the rounding of its numbers)."""
-        return self.paper is not None and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.5 * 10**-self.decimals + 1e-9
+        """More than two of the paper's standard deviations away from it (beyond the rounding of its
+        numbers).
+        """
+        return (
+            self.paper is not None
+            and abs(self.mean - self.paper[0]) > 2 * self.paper[1] + 0.5 * 10**-self.decimals + 1e-9
+        )
 
 
 def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
@@ -55,7 +62,9 @@ def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
             values = scale * cell.per_seed(metric, task.name)
             beside = published.get((group.paper_label, task.name, cell.label))
             mean, std = float(values.mean()), deviation(values)
-            found.append(Entry(group.label, task.name, cell.label, mean, std, len(values), beside, decimals))
+            found.append(
+                Entry(group.label, task.name, cell.label, mean, std, len(values), beside, decimals)
+            )
     return found
 
 
@@ -76,11 +85,18 @@ def agreement(table: Sequence[Entry]) -> Agreement | None:
     ours = np.array([entry.mean for entry in beside])
     theirs = np.array([entry.paper[0] for entry in beside if entry.paper is not None])
     far = tuple(entry for entry in beside if entry.far)
-    return Agreement(len(beside), float(np.abs(ours - theirs).mean()), rank_correlation(ours.tolist(), theirs.tolist()), far)
+    return Agreement(
+        len(beside),
+        float(np.abs(ours - theirs).mean()),
+        rank_correlation(ours.tolist(), theirs.tolist()),
+        far,
+    )
 
 
 def order_agreement(averages: Sequence[Average], split: str) -> tuple[int, float] | None:
-    """How many algorithms the paper has as well, and the rank correlation of their averages; None for fewer than three."""
+    """How many algorithms the paper has as well, and the rank correlation of their averages; None
+    for fewer than three.
+    """
     beside = [each for each in averages if each.split == split and not each.group]
     pairs = [(each.mean, each.paper) for each in beside if each.paper is not None]
     if len(pairs) < 3:
@@ -88,20 +104,26 @@ def order_agreement(averages: Sequence[Average], split: str) -> tuple[int, float
     return len(pairs), rank_correlation(*map(list, zip(*pairs, strict=True)))
 
 
-def _grid(table: Sequence[Entry]) -> tuple[list[str], list[tuple[str, str]], dict[tuple[str, str, str], Entry]]:
+def _grid(
+    table: Sequence[Entry],
+) -> tuple[list[str], list[tuple[str, str]], dict[tuple[str, str, str], Entry]]:
     columns = list(dict.fromkeys(entry.column for entry in table))
     rows = list(dict.fromkeys((entry.dataset, entry.task) for entry in table))
     return columns, rows, {(entry.dataset, entry.task, entry.column): entry for entry in table}
 
 
 def deviation(values: np.ndarray) -> float:
-    """The standard deviation over seeds, divided by their number as the paper does; nan for one, which has no spread."""
+    """The standard deviation over seeds, divided by their number as the paper does; nan for one,
+    which has no spread.
+    """
     return float(values.std()) if len(values) > 1 else math.nan
 
 
 def number(mean: float, std: float, decimals: int) -> str:
     """Mean ± standard deviation, or the mean alone where the deviation is not known."""
-    return f"{mean:.{decimals}f}" if math.isnan(std) else f"{mean:.{decimals}f} ± {std:.{decimals}f}"
+    return (
+        f"{mean:.{decimals}f}" if math.isnan(std) else f"{mean:.{decimals}f} ± {std:.{decimals}f}"
+    )
 
 
 def columns_at_a_time(table: Sequence[Entry], most: int) -> list[list[Entry]]:
@@ -124,9 +146,15 @@ def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
         texts = []
         for entry in found:
             pairs = ((entry.mean, entry.std), entry.paper) if entry is not None else (None, None)
-            ours, theirs = ("" if pair is None else number(*pair, decimals).replace(" ", "") for pair in pairs)
+            ours, theirs = (
+                "" if pair is None else number(*pair, decimals).replace(" ", "") for pair in pairs
+            )
             texts.append(f"{ours}\n[dim]{theirs}[/dim]" if beside else ours)
-        drawn.add_row(f"{dataset}\n{task} [dim](paper)[/dim]" if beside else f"{dataset} {task}", *texts, end_section=True)
+        drawn.add_row(
+            f"{dataset}\n{task} [dim](paper)[/dim]" if beside else f"{dataset} {task}",
+            *texts,
+            end_section=True,
+        )
     return drawn
 
 
@@ -150,12 +178,26 @@ def comma_separated(tables: Mapping[str, Sequence[Entry]]) -> str:
     """All metrics in long form, one number a row; the deviation of a single seed is left empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(["metric", "dataset", "goals", "algorithm", "mean", "std", "seeds", "paper_mean", "paper_std"])
+    writer.writerow(
+        [
+            "metric",
+            "dataset",
+            "goals",
+            "algorithm",
+            "mean",
+            "std",
+            "seeds",
+            "paper_mean",
+            "paper_std",
+        ]
+    )
     for metric, table in tables.items():
         for e in table:
             beside = ("", "") if e.paper is None else e.paper
             std = "" if math.isnan(e.std) else f"{e.std:.4f}"
-            writer.writerow([metric, e.dataset, e.task, e.column, f"{e.mean:.4f}", std, e.seeds, *beside])
+            writer.writerow(
+                [metric, e.dataset, e.task, e.column, f"{e.mean:.4f}", std, e.seeds, *beside]
+            )
     return buffer.getvalue()
 
 
@@ -163,13 +205,18 @@ def _over(average: Average) -> str:
     """What it is an average over, and of how many tasks if not of all."""
     if average.group:
         return average.group
-    return f"{SPLITS[average.split]} ({average.tasks if average.tasks == average.of else f'{average.tasks} of {average.of}'})"
+    return (
+        f"{SPLITS[average.split]} "
+        f"({average.tasks if average.tasks == average.of else f'{average.tasks} of {average.of}'})"
+    )
 
 
 def _rows_of_averages(averages: Sequence[Average]) -> dict[str, dict[str, Average]]:
     """What it is over → column → average."""
     rows: dict[str, dict[str, Average]] = {}
-    for average in sorted(averages, key=lambda each: (not each.group, list(SPLITS).index(each.split))):
+    for average in sorted(
+        averages, key=lambda each: (not each.group, list(SPLITS).index(each.split))
+    ):
         rows.setdefault(_over(average), {})[average.label] = average
     return rows
 
@@ -185,7 +232,14 @@ def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
         for place, (label, each) in enumerate(row.items(), start=1):
             mean, low, high, noise, middle, beside = (
                 "" if number is None else f"{number:.{decimals}f}"
-                for number in (each.mean, each.interval.low, each.interval.high, each.episode_noise, each.iqm, each.paper)
+                for number in (
+                    each.mean,
+                    each.interval.low,
+                    each.interval.high,
+                    each.episode_noise,
+                    each.iqm,
+                    each.paper,
+                )
             )
             numbers = (mean, f"{low} to {high}", f"±{noise}", middle, f"[dim]{beside}[/dim]")
             drawn.add_row(f"  {escape(label)}", *numbers, end_section=place == len(row))
@@ -193,15 +247,23 @@ def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
 
 
 def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int = 2) -> str:
-    """A table for each metric: groups, then splits; ours with its interval, the paper's in brackets, and the noise of episodes."""
+    """A table for each metric: groups, then splits; ours with its interval, the paper's in
+    brackets, and the noise of episodes.
+    """
     parts = [
-        "Averages over tasks, [95 % bootstrap interval over seeds; a single one has no spread], (the paper's over the same tasks), "
-        "and the standard error that is due to the number of evaluation episodes alone, as if their goals were drawn again (those "
+        "Averages over tasks, [95 % bootstrap interval over seeds; a single one has no spread], "
+        "(the paper's over the same tasks), "
+        "and the standard error that is due to the number of evaluation episodes alone, as if "
+        "their goals were drawn again (those "
         "of PointReach are fixed).\n"
     ]
     for metric, averages in by_metric.items():
         columns = list(dict.fromkeys(average.label for average in averages))
-        lines = [f"## {metric}\n", f"| average over | {' | '.join(columns)} |", f"|---|{'---:|' * len(columns)}"]
+        lines = [
+            f"## {metric}\n",
+            f"| average over | {' | '.join(columns)} |",
+            f"|---|{'---:|' * len(columns)}",
+        ]
         for over, row in _rows_of_averages(averages).items():
             texts = [_average(row[column], decimals) if column in row else "" for column in columns]
             lines.append(f"| {over} | {' | '.join(texts)} |")
@@ -212,7 +274,10 @@ def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int 
 def _average(average: Average, decimals: int) -> str:
     sure = f"[{average.interval.low:.{decimals}f}, {average.interval.high:.{decimals}f}]"
     beside = "" if average.paper is None else f" ({average.paper:.{decimals}f})"
-    return f"{average.mean:.{decimals}f} {sure}{beside}, episodes ±{average.episode_noise:.{decimals}f}"
+    return (
+        f"{average.mean:.{decimals}f} {sure}{beside}, episodes "
+        f"±{average.episode_noise:.{decimals}f}"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,13 +294,18 @@ def ranking(rankings: Sequence[Ranking], seeds: Sequence[int]) -> str:
     lines = ["seed,portion,weight,supervised_loss,state_goal_distance"]
     for seed, each in zip(seeds, rankings, strict=True):
         numbers = zip(each.weight, each.loss, each.distance, strict=True)
-        lines += [f"{seed},{place},{w:.5f},{loss:.6g},{far:.6g}" for place, (w, loss, far) in enumerate(numbers, start=1)]
+        lines += [
+            f"{seed},{place},{w:.5f},{loss:.6g},{far:.6g}"
+            for place, (w, loss, far) in enumerate(numbers, start=1)
+        ]
     return "\n".join(lines) + "\n"
 
 
-def latex(table: Sequence[Entry], averages: Sequence[Average] = (), beside_paper: bool = True) -> str:
-    """A tabular in the paper's layout, for the package booktabs: the best of each row bold, the second underlined
-    (none where several are best).
+def latex(
+    table: Sequence[Entry], averages: Sequence[Average] = (), beside_paper: bool = True
+) -> str:
+    """A tabular in the paper's layout, for the package booktabs: the best of each row bold, the
+    second underlined (none where several are best).
 
     Under each group stands its average and at the end the averages over splits, if they are given.
     """
@@ -243,17 +313,30 @@ def latex(table: Sequence[Entry], averages: Sequence[Average] = (), beside_paper
     decimals = table[0].decimals
     blocks: dict[str, dict[str, list[_Typeset | None]]] = {}
     for dataset, task in rows:
-        blocks.setdefault(dataset, {})[task] = [_typeset_entry(at.get((dataset, task, column))) for column in columns]
+        blocks.setdefault(dataset, {})[task] = [
+            _typeset_entry(at.get((dataset, task, column))) for column in columns
+        ]
     for over, row in _rows_of_averages(averages).items():
         block, title = (over, "Average") if over in blocks else ("Average", over)
-        blocks.setdefault(block, {})[title] = [_typeset_average(row.get(column), decimals) for column in columns]
+        blocks.setdefault(block, {})[title] = [
+            _typeset_average(row.get(column), decimals) for column in columns
+        ]
     lines = [" & ".join(["Task Group", "Task", *map(_escaped, columns)]) + r" \\"]
     for block, found in blocks.items():
         lines.append(r"\midrule")
         for place, (title, numbers) in enumerate(found.items()):
             heading = ["" if place else _escaped(block), _escaped(title)]
             lines.extend(_typeset_row(heading, numbers, decimals, beside_paper))
-    return "\n".join([rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}", r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", ""])
+    return "\n".join(
+        [
+            rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}",
+            r"\toprule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
 
 
 def _typeset_entry(entry: Entry | None) -> _Typeset | None:
@@ -273,16 +356,24 @@ def _typeset_average(average: Average | None, decimals: int) -> _Typeset | None:
     return _Typeset(average.mean, f"{average.mean:.{decimals}f}", theirs)
 
 
-def _typeset_row(heading: Sequence[str], found: Sequence[_Typeset | None], decimals: int, beside_paper: bool) -> list[str]:
+def _typeset_row(
+    heading: Sequence[str], found: Sequence[_Typeset | None], decimals: int, beside_paper: bool
+) -> list[str]:
     # Compared as printed: numbers that read the same are equally good.
     printed = Counter(round(number.mean, decimals) for number in found if number is not None)
     best = sorted(printed, reverse=True)
     several = bool(best) and printed[best[0]] > 1
-    marks = dict(zip(best, [r"\textbf{%s}"] if several else [r"\textbf{%s}", r"\underline{%s}"], strict=False))
+    marks = dict(
+        zip(
+            best, [r"\textbf{%s}"] if several else [r"\textbf{%s}", r"\underline{%s}"], strict=False
+        )
+    )
     ours = ["" if n is None else marks.get(round(n.mean, decimals), "%s") % n.ours for n in found]
     lines = [" & ".join([*heading, *ours]) + r" \\"]
     if beside_paper and any(number is not None and number.theirs for number in found):
-        theirs = ["" if n is None or not n.theirs else rf"{{\scriptsize ({n.theirs})}}" for n in found]
+        theirs = [
+            "" if n is None or not n.theirs else rf"{{\scriptsize ({n.theirs})}}" for n in found
+        ]
         lines.append(" & ".join(["", r"{\scriptsize (paper)}", *theirs]) + r" \\")
     return lines
 

@@ -13,9 +13,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from goatrl.benchmark import timing
-from goatrl.benchmark.statements import Verdict
-from goatrl.benchmark.timing import Timing
+from goatrl.experiments import timing
+from goatrl.experiments.claims import Verdict
+from goatrl.experiments.timing import Timing
 from goatrl.report.shared import as_typed, experiment_name, merged_versions, statements
 
 BASE = "BC"  # of whose time the others' are multiples
@@ -25,7 +25,9 @@ def heading(found: Sequence[Timing]) -> str:
     """What the times are of."""
     config, devices = found[0].config, sorted({each.versions["device"] for each in found})
     seeds = "1 seed" if config.seeds == 1 else f"{config.seeds} seeds at once"
-    return f"{config.updates:,} updates of {seeds}, batch {config.batch_size}, on {', '.join(devices)}"
+    return (
+        f"{config.updates:,} updates of {seeds}, batch {config.batch_size}, on {', '.join(devices)}"
+    )
 
 
 def _ratio(found: Sequence[Timing], each: Timing) -> float | None:
@@ -35,7 +37,11 @@ def _ratio(found: Sequence[Timing], each: Timing) -> float | None:
 
 def _texts(found: Sequence[Timing], each: Timing) -> list[str]:
     ratio, (low, high) = _ratio(found, each), each.span
-    return [f"{each.seconds:.1f}", f"{low:.1f}–{high:.1f}", "–" if ratio is None else f"{ratio:.2f}"]
+    return [
+        f"{each.seconds:.1f}",
+        f"{low:.1f}–{high:.1f}",
+        "–" if ratio is None else f"{ratio:.2f}",
+    ]
 
 
 HEADINGS = ("seconds", "by chunk", f"× {BASE}")
@@ -53,7 +59,8 @@ def terminal(found: Sequence[Timing]) -> Table:
 
 def markdown(found: Sequence[Timing], verdicts: Sequence[Verdict]) -> str:
     lines = [
-        f"# {timing.SUITE.name}\n\n{timing.SUITE.summary}\n\nSeconds for {heading(found)}, without compilation: the median by "
+        f"# {timing.SUITE.name}\n\n{timing.SUITE.summary}\n\nSeconds for {heading(found)}, "
+        "without compilation: the median by "
         f"{timing.CHUNKS} chunks of {found[0].interval} updates.\n",
         f"| | {' | '.join(HEADINGS)} |\n|---|{'---:|' * len(HEADINGS)}",
         *(f"| {each.label} | {' | '.join(_texts(found, each))} |" for each in found),
@@ -67,7 +74,16 @@ def comma_separated(found: Sequence[Timing]) -> str:
     writer.writerow(["label", "algorithm", "device", "seeds", "updates", "seconds", "low", "high"])
     for each in found:
         config, numbers = each.config, [f"{value:.3f}" for value in (each.seconds, *each.span)]
-        writer.writerow([each.label, config.algorithm, each.versions["device"], config.seeds, config.updates, *numbers])
+        writer.writerow(
+            [
+                each.label,
+                config.algorithm,
+                each.versions["device"],
+                config.seeds,
+                config.updates,
+                *numbers,
+            ]
+        )
     return buffer.getvalue()
 
 
@@ -99,7 +115,10 @@ def describe(folder: Path) -> dict[str, Any] | None:
 def _row(found: Sequence[Timing], each: Timing) -> dict[str, Any]:
     low, high = each.span
     numbers = {"value": each.seconds, "low": low, "high": high, "ratio": _ratio(found, each)}
-    return {"label": each.label, **{name: None if value is None else round(value, 2) for name, value in numbers.items()}}
+    return {
+        "label": each.label,
+        **{name: None if value is None else round(value, 2) for name, value in numbers.items()},
+    }
 
 
 def command(found: Sequence[Timing]) -> str:

@@ -12,7 +12,7 @@ import imageio.v3 as imageio
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from goatrl.files import write_atomically
+from goatrl.disk.files import write_atomically
 from goatrl.sim.mujoco import SECONDS, Simulator
 from goatrl.sim.render import Camera
 from goatrl.tasks import Task, TaskGroup
@@ -21,11 +21,19 @@ from goatrl.types import GoatError
 # Without this, imageio starts ffmpeg by a fork that can hang beside JAX's threads.
 os.environ["IMAGEIO_FFMPEG_NO_PREVENT_SIGINT"] = "1"
 
-Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (episodes, ·) observations and goals → actions
+Policy = Callable[
+    [np.ndarray, np.ndarray], np.ndarray
+]  # (episodes, ·) observations and goals → actions
 FRAMES_PER_SECOND = round(1 / SECONDS)  # as fast as the robot
 WRITERS: dict[str, dict[str, Any]] = {
     # One thread: with several, the bytes depend on how many cores there are.
-    ".mp4": {"plugin": "FFMPEG", "fps": FRAMES_PER_SECOND, "quality": 8, "macro_block_size": 2, "output_params": ["-threads", "1"]},
+    ".mp4": {
+        "plugin": "FFMPEG",
+        "fps": FRAMES_PER_SECOND,
+        "quality": 8,
+        "macro_block_size": 2,
+        "output_params": ["-threads", "1"],
+    },
     ".gif": {"plugin": "pillow", "duration": 1_000 * SECONDS, "loop": 0},
 }
 VERDICT_FRAMES = 20  # how long the last step stays, framed
@@ -39,16 +47,26 @@ def check_kind(path: Path) -> None:
 
 
 def record(
-    policy: Policy, group: TaskGroup, task: Task, caption: str, episodes: int, size: int, on_step: Callable[[], None] | None = None
+    policy: Policy,
+    group: TaskGroup,
+    task: Task,
+    caption: str,
+    episodes: int,
+    size: int,
+    on_step: Callable[[], None] | None = None,
 ) -> list[np.ndarray]:
-    """Frames of the first episodes by which agents are judged on a task; a green border in the end means success, a red one not."""
+    """Frames of the first episodes by which agents are judged on a task; a green border in the end
+    means success, a red one not.
+    """
     starts, goals = (drawn[:episodes] for drawn in task.evaluation())
     simulator = Simulator(group.family, len(goals))
     camera = Camera(simulator.robot, size)
     frames = []
 
     def show(colours: Sequence[tuple[int, int, int]] = ()) -> None:
-        pictures = [camera.draw(state, goal) for state, goal in zip(simulator.states, goals, strict=True)]
+        pictures = [
+            camera.draw(state, goal) for state, goal in zip(simulator.states, goals, strict=True)
+        ]
         frames.append(frame(pictures, caption, colours))
         if on_step is not None:
             on_step()
@@ -67,22 +85,35 @@ def record(
     return frames + frames[-1:] * (VERDICT_FRAMES - 1)
 
 
-def frame(pictures: Sequence[np.ndarray], caption: str, colours: Sequence[tuple[int, int, int]] = ()) -> np.ndarray:
+def frame(
+    pictures: Sequence[np.ndarray], caption: str, colours: Sequence[tuple[int, int, int]] = ()
+) -> np.ndarray:
     """Pictures in a grid below a caption, each with a border if there are colours."""
     size = len(pictures[0])
     columns = math.ceil(math.sqrt(len(pictures)))
     rows = math.ceil(len(pictures) / columns)
     width, height = columns * (size + GAP) + GAP, rows * (size + GAP) + CAPTION_HEIGHT
-    canvas = Image.new("RGB", (width + width % 2, height + height % 2), "white")  # MP4 needs even sides
+    canvas = Image.new(
+        "RGB", (width + width % 2, height + height % 2), "white"
+    )  # MP4 needs even sides
     pen = ImageDraw.Draw(canvas)
     font = ImageFont.load_default(FONT_SIZE)
-    font = ImageFont.load_default(min(FONT_SIZE, FONT_SIZE * (width - 2 * GAP) / font.getlength(caption)))
+    font = ImageFont.load_default(
+        min(FONT_SIZE, FONT_SIZE * (width - 2 * GAP) / font.getlength(caption))
+    )
     pen.text((GAP, CAPTION_HEIGHT / 2), caption, "black", font, anchor="lm")
     for place, picture in enumerate(pictures):
-        left, top = GAP + place % columns * (size + GAP), CAPTION_HEIGHT + place // columns * (size + GAP)
+        left, top = (
+            GAP + place % columns * (size + GAP),
+            CAPTION_HEIGHT + place // columns * (size + GAP),
+        )
         canvas.paste(Image.fromarray(picture), (left, top))
         if colours:
-            pen.rectangle((left, top, left + size - 1, top + size - 1), outline=colours[place], width=max(2, size // 40))
+            pen.rectangle(
+                (left, top, left + size - 1, top + size - 1),
+                outline=colours[place],
+                width=max(2, size // 40),
+            )
     return np.asarray(canvas)
 
 

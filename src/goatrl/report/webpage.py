@@ -1,4 +1,6 @@
-"""The report: one HTML file that needs nothing else, from raw records alone. Its text, style and script lie in `page/`."""
+"""The report: one HTML file that needs nothing else, from raw records alone. Its text, style and
+script lie in `page/`.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,11 @@ import numpy as np
 
 import goatrl
 from goatrl import tasks
-from goatrl.benchmark import records, runner, statements, statistics, suites
-from goatrl.benchmark.records import Cell
-from goatrl.benchmark.statistics import Average, Scores
-from goatrl.benchmark.suites import Suite
-from goatrl.data.making import checksums
+from goatrl.data.cache import checksums
+from goatrl.experiments import claims, grid, records, statistics, suites
+from goatrl.experiments.records import Cell
+from goatrl.experiments.statistics import Average, Scores
+from goatrl.experiments.suites import Suite
 from goatrl.report import finetuning, maps, tables, timing
 from goatrl.report.shared import as_typed, merged_versions, span
 from goatrl.tasks import Task, TaskGroup
@@ -37,27 +39,52 @@ Json = dict[str, Any]
 def page(folder: Path) -> str:
     """The whole report of a folder of records, or of a folder of such folders."""
     described = [describe(each) for each in experiments(folder)]
-    described += [finetuning.describe(each) for path in record_folders(folder) for each in finetuning.experiments(path)]
-    described += [found for path in record_folders(folder) if (found := timing.describe(path)) is not None]
+    described += [
+        finetuning.describe(each)
+        for path in record_folders(folder)
+        for each in finetuning.experiments(path)
+    ]
+    described += [
+        found for path in record_folders(folder) if (found := timing.describe(path)) is not None
+    ]
     if not described:
-        raise GoatError(f"no records in {folder} or in the folders inside it; make some with `goat bench`")
-    files = {_key(path): path for each in record_folders(folder) for path in (each / "media").glob("*")}
+        raise GoatError(
+            f"no records in {folder} or in the folders inside it; make some with `goat bench`"
+        )
+    files = {
+        _key(path): path for each in record_folders(folder) for path in (each / "media").glob("*")
+    }
     groups = [group for each in described for group in each["groups"]]
-    shown = {each["source"] for group in groups for kind in ("pictures", "clips") for each in group.get(kind, ())}
+    shown = {
+        each["source"]
+        for group in groups
+        for kind in ("pictures", "clips")
+        for each in group.get(kind, ())
+    }
     data = {
         "folder": folder.resolve().name,
         "version": goatrl.__version__,
         "experiments": described,
-        "media": {key: _data_address(files[key]) for key in sorted(shown)},  # once, however many experiments show it
+        "media": {
+            key: _data_address(files[key]) for key in sorted(shown)
+        },  # once, however many experiments show it
     }
     # "<" as an escape: no text inside can end the script element.
-    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace(
+        "<", "\\u003c"
+    )
     parts = resources.files("goatrl") / "report" / "page"
     html, style, *scripts = ((parts / name).read_text(encoding="utf-8") for name in PARTS)
     for place, content in (
         ('<link rel="stylesheet" href="page.css">', f"<style>\n{style}</style>"),
-        *((f'<script src="{name}"></script>', f"<script>\n{text}</script>") for name, text in zip(PARTS[2:], scripts, strict=True)),
-        ('<script type="application/json" id="data">{}</script>', f'<script type="application/json" id="data">{text}</script>'),
+        *(
+            (f'<script src="{name}"></script>', f"<script>\n{text}</script>")
+            for name, text in zip(PARTS[2:], scripts, strict=True)
+        ),
+        (
+            '<script type="application/json" id="data">{}</script>',
+            f'<script type="application/json" id="data">{text}</script>',
+        ),
     ):
         before, found_place, after = html.partition(place)
         assert found_place, f"page.html has no {place}"
@@ -80,7 +107,11 @@ class Experiment:
 
     @property
     def groups(self) -> list[TaskGroup]:
-        return [tasks.get(name) for name in self.suite.groups if any(cell.config.group == name for cell in self.cells)]
+        return [
+            tasks.get(name)
+            for name in self.suite.groups
+            if any(cell.config.group == name for cell in self.cells)
+        ]
 
 
 def record_folders(folder: Path) -> list[Path]:
@@ -89,30 +120,45 @@ def record_folders(folder: Path) -> list[Path]:
         raise GoatError(f"no such folder: {folder}")
     if any(folder.glob("*.parquet")):
         return [folder]
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not (path / "config.json").exists())
+    return sorted(
+        path for path in folder.iterdir() if path.is_dir() and not (path / "config.json").exists()
+    )
 
 
 def experiments(folder: Path) -> list[Experiment]:
-    """In the order of the suites, those of the same suite from the fullest, then in the order of the folders' names.
+    """In the order of the suites, those of the same suite from the fullest, then in the order of
+    the folders' names.
 
-    Each has the name of its folder if it is alone there, otherwise its suite's, or both where that name is another's too.
+    Each has the name of its folder if it is alone there, otherwise its suite's, or both where that
+    name is another's too.
     """
     found: list[tuple[Path, Suite, Sequence[Cell]]] = []
     for path in record_folders(folder):
         recorded = records.read_all(path)
         made_for = {cell.suite for cell in recorded}
-        cells = [(suite, runner.belonging(suite, recorded, path)) for suite in suites.SUITES]
+        cells = [(suite, grid.belonging(suite, recorded, path)) for suite in suites.SUITES]
         # Suites share cells: one is also there when others have recorded all of its columns.
-        shown = [(suite, mine) for suite, mine in cells if suite.name in made_for or _has_all_columns(suite, mine)]
+        shown = [
+            (suite, mine)
+            for suite, mine in cells
+            if suite.name in made_for or _has_all_columns(suite, mine)
+        ]
         found += [(path, suite, mine) for suite, mine in shown]
-    in_folder, of_suite = Counter(path for path, _, _ in found), Counter(suite.name for _, suite, _ in found)
+    in_folder, of_suite = (
+        Counter(path for path, _, _ in found),
+        Counter(suite.name for _, suite, _ in found),
+    )
     alone = {path.resolve().name for path, count in in_folder.items() if count == 1}
 
     def name(path: Path, suite: Suite) -> str:
         where = path.resolve().name
         if in_folder[path] == 1:
             return where
-        return suite.name if of_suite[suite.name] == 1 and suite.name not in alone else f"{where} {suite.name}"
+        return (
+            suite.name
+            if of_suite[suite.name] == 1 and suite.name not in alone
+            else f"{where} {suite.name}"
+        )
 
     named = [Experiment(name(path, suite), suite, mine, path) for path, suite, mine in found]
     return sorted(named, key=lambda each: (suites.SUITES.index(each.suite), -len(each.cells)))
@@ -128,7 +174,9 @@ def describe(experiment: Experiment) -> Json:
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in METRICS}
     table = {metric: _table(experiment, metric, found) for metric, found in by_metric.items()}
     averages = {metric: statistics.averages(suite, cells, metric) for metric in METRICS}
-    over_all = {metric: [each for each in found if not each.group] for metric, found in averages.items()}
+    over_all = {
+        metric: [each for each in found if not each.group] for metric, found in averages.items()
+    }
     return {
         "name": experiment.name,
         "suite": suite.name,
@@ -138,11 +186,20 @@ def describe(experiment: Experiment) -> Json:
         "algorithms": experiment.labels,
         "seeds": span(len(cell.seeds) for cell in cells),
         "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
-        "best": {split: _best(over_all["success"], split, suite.decimals) for split in ("iid", "ood", "all")},
-        "agreement": {metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()},
-        "verdicts": [dataclasses.asdict(verdict) for verdict in statements.check(suite, cells)],
-        "averages": {metric: _averages(found, suite.decimals) for metric, found in over_all.items()},
-        "groupAverages": {metric: _group_averages(experiment, found) for metric, found in averages.items()},
+        "best": {
+            split: _best(over_all["success"], split, suite.decimals)
+            for split in ("iid", "ood", "all")
+        },
+        "agreement": {
+            metric: _agreement(table, suite.decimals) for metric, table in by_metric.items()
+        },
+        "verdicts": [dataclasses.asdict(verdict) for verdict in claims.check(suite, cells)],
+        "averages": {
+            metric: _averages(found, suite.decimals) for metric, found in over_all.items()
+        },
+        "groupAverages": {
+            metric: _group_averages(experiment, found) for metric, found in averages.items()
+        },
         "table": table,
         "groups": [_group(experiment, group) for group in experiment.groups],
         "reproduction": _reproduction(experiment),
@@ -196,20 +253,29 @@ def _averages(averages: Sequence[Average], decimals: int) -> dict[str, list[Json
         sure = {"low": each.interval.low, "high": each.interval.high, "noise": each.episode_noise}
         numbers = {"value": each.mean, **sure, "iqm": each.iqm, "paper": each.paper}
         shown = {name: _number(value, decimals) for name, value in numbers.items()}
-        rows.setdefault(each.split, []).append({"label": each.label, "tasks": each.tasks, "of": each.of, **shown})
+        rows.setdefault(each.split, []).append(
+            {"label": each.label, "tasks": each.tasks, "of": each.of, **shown}
+        )
     return rows
 
 
 def _group_averages(experiment: Experiment, averages: Sequence[Average]) -> dict[str, list[Json]]:
     """Group → one row per algorithm."""
-    rows = {group.name: [each for each in averages if each.group == group.label] for group in experiment.groups}
-    return {name: _averages(found, experiment.suite.decimals)["all"] for name, found in rows.items()}
+    rows = {
+        group.name: [each for each in averages if each.group == group.label]
+        for group in experiment.groups
+    }
+    return {
+        name: _averages(found, experiment.suite.decimals)["all"] for name, found in rows.items()
+    }
 
 
 # The table
 
 
-def _table(experiment: Experiment, metric: str, table: Sequence[tables.Entry]) -> dict[str, dict[str, dict[str, Json]]]:
+def _table(
+    experiment: Experiment, metric: str, table: Sequence[tables.Entry]
+) -> dict[str, dict[str, dict[str, Json]]]:
     """Group → task → algorithm → its number, with what stands behind it."""
     at = {(entry.dataset, entry.task, entry.column): entry for entry in table}
     found: dict[str, dict[str, dict[str, Json]]] = {}
@@ -237,7 +303,9 @@ def _column(
                 "high": _number(scale * sure.high, decimals),
                 "noise": _number(scale * statistics.episode_noise(alone), decimals),
                 "seeds": block.seeds,
-                "each": [_number(scale * value, decimals) for value in episodes.mean(axis=-1).tolist()],
+                "each": [
+                    _number(scale * value, decimals) for value in episodes.mean(axis=-1).tolist()
+                ],
                 "paper": entry.paper,
                 "far": entry.far,
             }
@@ -252,7 +320,10 @@ def _group(experiment: Experiment, group: TaskGroup) -> Json:
     return {
         "name": group.name,
         "label": group.label,
-        "tasks": [{"name": task.name, "split": task.split, "episodes": task.episodes} for task in group.tasks],
+        "tasks": [
+            {"name": task.name, "split": task.split, "episodes": task.episodes}
+            for task in group.tasks
+        ],
         "maps": _maps(cells),
         "paths": _paths(cells, group),
         "updates": max(cell.config.updates for cell in cells.values()),
@@ -263,8 +334,12 @@ def _group(experiment: Experiment, group: TaskGroup) -> Json:
 
 
 def _maps(cells: dict[str, Cell]) -> Json | None:
-    """The squares of the plane, and for each algorithm how many percent of its seeds reach each, row by row from the top."""
-    drawn = {label: found for label, cell in cells.items() if (found := maps.coverage(cell)) is not None}
+    """The squares of the plane, and for each algorithm how many percent of its seeds reach each,
+    row by row from the top.
+    """
+    drawn = {
+        label: found for label, cell in cells.items() if (found := maps.coverage(cell)) is not None
+    }
     if not drawn:
         return None
     any_one = next(iter(drawn.values()))
@@ -291,7 +366,11 @@ def _paths(cells: dict[str, Cell], group: TaskGroup) -> dict[str, Json] | None:
     """Task → the paths of every algorithm, where they were recorded."""
     found: dict[str, Json] = {}
     for task in group.tasks:
-        drawn = {label: paths for label, cell in cells.items() if (paths := _task_paths(cell, task)) is not None}
+        drawn = {
+            label: paths
+            for label, cell in cells.items()
+            if (paths := _task_paths(cell, task)) is not None
+        }
         if drawn:
             found[task.name] = {"width": PAPER_WIDTH, "of": drawn}
     return found or None
@@ -310,17 +389,24 @@ def _task_paths(cell: Cell, task: Task) -> Json | None:
 
     success = np.array(episodes.column("success").to_pylist())
     paths = on_paper(np.array(flat).reshape(len(flat), -1, 2))
-    goals, place = np.unique(on_paper(np.array(episodes.column("goal").to_pylist())), axis=0, return_inverse=True)
+    goals, place = np.unique(
+        on_paper(np.array(episodes.column("goal").to_pylist())), axis=0, return_inverse=True
+    )
     reached, tries = np.bincount(place, success), np.bincount(place)
     return {
         "reached": "".join(_strokes(path) for path in paths[success]),
         "missed": "".join(_strokes(path) for path in paths[~success]),
-        "goals": [[*goal, int(met), int(count)] for goal, met, count in zip(goals.tolist(), reached, tries, strict=True)],
+        "goals": [
+            [*goal, int(met), int(count)]
+            for goal, met, count in zip(goals.tolist(), reached, tries, strict=True)
+        ],
     }
 
 
 def _strokes(path: np.ndarray) -> str:
-    """An SVG path through whole numbers, without steps that stand still or go on in the same direction."""
+    """An SVG path through whole numbers, without steps that stand still or go on in the same
+    direction.
+    """
     steps = np.diff(path, axis=0)
     steps = steps[steps.any(axis=1)]
     if not len(steps):
@@ -331,15 +417,20 @@ def _strokes(path: np.ndarray) -> str:
 
 
 def _curves(cell: Cell) -> dict[str, list[list[float | None]]]:
-    """Metric → its mean, lowest and highest value over seeds, at equal distances over the updates."""
+    """Metric → its mean, lowest and highest value over seeds, at equal distances over the
+    updates.
+    """
     found = {}
     for name in dict.fromkeys(name for training in cell.trainings for name in training.curves):
-        courses = [course for training in cell.trainings for course in training.curves.get(name, ())]
+        courses = [
+            course for training in cell.trainings for course in training.curves.get(name, ())
+        ]
         longest = max(map(len, courses), default=0)
         values = np.array([course for course in courses if len(course) == longest], float)
         if values.size:
             found[name] = [
-                [_digits(value) for value in line] for line in (values.mean(axis=0), values.min(axis=0), values.max(axis=0))
+                [_digits(value) for value in line]
+                for line in (values.mean(axis=0), values.min(axis=0), values.max(axis=0))
             ]
     return found
 
@@ -349,7 +440,9 @@ def _digits(value: float) -> float | None:
 
 
 def _media(folder: Path, group: TaskGroup, labels: Collection[str]) -> Json:
-    """Pictures of the dataset and of these algorithms, and clips of their agents, if there are any beside the records."""
+    """Pictures of the dataset and of these algorithms, and clips of their agents, if there are any
+    beside the records.
+    """
     pictures, clips = [], []
     dataset = folder / "media" / f"{group.name}--dataset.png"
     if dataset.exists():
@@ -358,8 +451,17 @@ def _media(folder: Path, group: TaskGroup, labels: Collection[str]) -> Json:
     for path in sorted((folder / "media").glob(f"{group.name}--*--*")):
         _, label, what = path.stem.split("--", 2)
         if label in labels and what == "uncertainty" and path.suffix == ".png":
-            about = f"Supervised loss and distance to the goal of samples of {group.label}, by rising uncertainty weight"
-            pictures.append({"title": f"What the uncertainty weight of {label} prefers", "about": about, "source": _key(path)})
+            about = (
+                f"Supervised loss and distance to the goal of samples of {group.label}, by "
+                "rising uncertainty weight"
+            )
+            pictures.append(
+                {
+                    "title": f"What the uncertainty weight of {label} prefers",
+                    "about": about,
+                    "source": _key(path),
+                }
+            )
         elif label in labels and path.suffix == ".mp4":
             clips.append({"label": label, "task": what, "source": _key(path)})
     return {"pictures": pictures, "clips": clips}
@@ -404,13 +506,16 @@ def _versions(cells: Iterable[Cell]) -> dict[str, list[str]]:
 
 def _reproduction(experiment: Experiment) -> Json:
     configs = {
-        group.name: [cell.config for cell in experiment.cells if cell.config.group == group.name] for group in experiment.groups
+        group.name: [cell.config for cell in experiment.cells if cell.config.group == group.name]
+        for group in experiment.groups
     }
     datasets = [
         {
             "group": name,
             "dataset": sorted({config.checksum for config in mine}),
-            "listed": all(config.checksum == checksums().get(name, config.checksum) for config in mine),
+            "listed": all(
+                config.checksum == checksums().get(name, config.checksum) for config in mine
+            ),
             "evaluation": sorted({config.evaluation for config in mine}),
         }
         for name, mine in configs.items()
@@ -434,9 +539,17 @@ def command(experiment: Experiment) -> str:
             *dict.fromkeys(as_typed(c.config.algorithm, c.config.source) for c in cells),
         ]
     words += ["--seeds", str(1 + max(max(cell.seeds) for cell in cells))]
-    updates = {cell.config.updates for cell in cells if cell.config.updates != tasks.get(cell.config.group).settings.updates}
+    updates = {
+        cell.config.updates
+        for cell in cells
+        if cell.config.updates != tasks.get(cell.config.group).settings.updates
+    }
     words += [word for each in sorted(updates) for word in ("--updates", str(each))]
-    other = dict.fromkeys(c.config.group for c in cells if c.config.checksum != checksums().get(c.config.group, c.config.checksum))
+    other = dict.fromkeys(
+        c.config.group
+        for c in cells
+        if c.config.checksum != checksums().get(c.config.group, c.config.checksum)
+    )
     if other:
         words += ["--data", *(f"{name}=FILE" for name in other)]
     return " ".join(words)

@@ -1,8 +1,10 @@
-"""Many robots at once: one MuJoCo state each, stepped by a pool of threads, observed in a few vectorised operations.
+"""Many robots at once: one MuJoCo state each, stepped by a pool of threads, observed in a few
+vectorised operations.
 
-MuJoCo releases the interpreter lock while it steps, so what limits many cores is the Python between two steps. All arrays of one
-state lie in one block of memory, at the same offsets in every state of a model: one indexed read per robot fetches all that
-an observation is made of, and the arithmetic runs once for all robots.
+MuJoCo releases the interpreter lock while it steps, so what limits many cores is the Python between
+two steps. All arrays of one state lie in one block of memory, at the same offsets in every state of
+a model: one indexed read per robot fetches all that an observation is made of, and the arithmetic
+runs once for all robots.
 """
 
 from __future__ import annotations
@@ -23,18 +25,28 @@ from goatrl.sim.robots import SUBSTEPS, Robot
 from goatrl.sim.threads import step_aside
 from goatrl.types import GoatError
 
-Wanted = Mapping[str, tuple[str, np.ndarray]]  # name → (array of a state, indices along its first axis)
+Wanted = Mapping[
+    str, tuple[str, np.ndarray]
+]  # name → (array of a state, indices along its first axis)
 SECONDS = 0.04  # between two actions; velocities are observed as metres per action
-DOWNWARDS = np.array([1.0, 0.0, 1.0, 0.0])  # added to the gripper's orientation and not normalised, as the environments do
+DOWNWARDS = np.array(
+    [1.0, 0.0, 1.0, 0.0]
+)  # added to the gripper's orientation and not normalised, as the environments do
 METRES_PER_ACTION = 0.05
 
 
 class Memory:
-    """Chosen numbers of many states of one model, read or written with one indexed access per state."""
+    """Chosen numbers of many states of one model, read or written with one indexed access per
+    state.
+    """
 
     def __init__(self, states: Sequence[mujoco.MjData], wanted: Wanted) -> None:
-        arrays = sorted({array for array, rows in wanted.values() if rows.size})  # an empty array lies nowhere
-        begins = np.array([[getattr(state, array).ctypes.data for array in arrays] for state in states])
+        arrays = sorted(
+            {array for array, rows in wanted.values() if rows.size}
+        )  # an empty array lies nowhere
+        begins = np.array(
+            [[getattr(state, array).ctypes.data for array in arrays] for state in states]
+        )
         offsets = (begins - begins.min(axis=1, keepdims=True)) // 8
         assert (offsets == offsets[0]).all(), "all states of a model are laid out alike"
         self.columns: dict[str, tuple[slice, tuple[int, ...]]] = {}
@@ -48,7 +60,9 @@ class Memory:
             width += flat.size
         self.indices = np.concatenate(indices)
         block = ctypes.c_double * (int(self.indices.max()) + 1)
-        self.blocks = [np.ctypeslib.as_array(block.from_address(int(begin))) for begin in begins.min(axis=1)]
+        self.blocks = [
+            np.ctypeslib.as_array(block.from_address(int(begin))) for begin in begins.min(axis=1)
+        ]
         self._owners = states
 
     def rows(self) -> np.ndarray:
@@ -70,10 +84,12 @@ class Memory:
 
 
 class Moving:
-    """A site whose velocity is observed: the Jacobian of its position times the velocities of the joints that carry it.
+    """A site whose velocity is observed: the Jacobian of its position times the velocities of the
+    joints that carry it.
 
-    Both are taken as they stand after a step. Where no forward pass follows, the Jacobian is one substep older than the velocities;
-    the environments observe it so, and MuJoCo's own velocity sensors would not.
+    Both are taken as they stand after a step. Where no forward pass follows, the Jacobian is one
+    substep older than the velocities; the environments observe it so, and MuJoCo's own velocity
+    sensors would not.
     """
 
     def __init__(self, model: mujoco.MjModel, site: str) -> None:
@@ -82,7 +98,9 @@ class Moving:
         self.root = np.array([model.body_rootid[body]])
         degrees: list[int] = []
         while body:
-            degrees += range(model.body_dofadr[body], model.body_dofadr[body] + model.body_dofnum[body])
+            degrees += range(
+                model.body_dofadr[body], model.body_dofadr[body] + model.body_dofnum[body]
+            )
             body = int(model.body_parentid[body])
         self.degrees = np.array(sorted(degrees))
         self.name = site
@@ -101,7 +119,9 @@ class Moving:
     def velocity(self, memory: Memory, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Linear and angular, both (states, 3)."""
         speeds = memory.named(rows, f"{self.name} speeds")
-        turn, push = np.split(np.einsum("nd,ndk->nk", speeds, memory.named(rows, f"{self.name} axes")), 2, axis=1)
+        turn, push = np.split(
+            np.einsum("nd,ndk->nk", speeds, memory.named(rows, f"{self.name} axes")), 2, axis=1
+        )
         arm = self.position(memory, rows) - memory.named(rows, f"{self.name} centre")[:, 0]
         return push + np.cross(turn, arm), turn
 
@@ -123,7 +143,11 @@ class Fetch:
             "fingers": ("qpos", np.array([finger.qposadr[0] for finger in fingers])),
             "finger speeds": ("qvel", np.array([finger.dofadr[0] for finger in fingers])),
             **self.grip.wanted(),
-            **({} if self.object is None else {**self.object.wanted(), "rotation": ("site_xmat", self.object.site)}),
+            **(
+                {}
+                if self.object is None
+                else {**self.object.wanted(), "rotation": ("site_xmat", self.object.site)}
+            ),
         }
         self.controlled: Wanted = {
             "mocap_pos": ("mocap_pos", np.arange(1)),
@@ -136,18 +160,33 @@ class Fetch:
         position = memory.named(rows, "link position")[:, 0] + METRES_PER_ACTION * actions[:, :3]
         rotation = memory.named(rows, "link rotation")[:, 0] + DOWNWARDS
         opening = np.zeros((len(actions), 1)) if self.blocked else actions[:, 3:]
-        return np.concatenate([position, rotation, memory.named(rows, "controlled") + opening], axis=1)
+        return np.concatenate(
+            [position, rotation, memory.named(rows, "controlled") + opening], axis=1
+        )
 
     def observe(self, memory: Memory, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         grip = self.grip.position(memory, rows)
         grip_velocity = self.grip.velocity(memory, rows)[0] * SECONDS
-        fingers, finger_speeds = memory.named(rows, "fingers"), memory.named(rows, "finger speeds") * SECONDS
+        fingers, finger_speeds = (
+            memory.named(rows, "fingers"),
+            memory.named(rows, "finger speeds") * SECONDS,
+        )
         if self.object is None:
             return np.concatenate([grip, fingers, grip_velocity, finger_speeds], axis=1), grip
         position = self.object.position(memory, rows)
         linear, angular = (part * SECONDS for part in self.object.velocity(memory, rows))
         rotation = robots.euler(memory.named(rows, "rotation").reshape(-1, 3, 3))
-        parts = [grip, position, position - grip, fingers, rotation, linear - grip_velocity, angular, grip_velocity, finger_speeds]
+        parts = [
+            grip,
+            position,
+            position - grip,
+            fingers,
+            rotation,
+            linear - grip_velocity,
+            angular,
+            grip_velocity,
+            finger_speeds,
+        ]
         return np.concatenate(parts, axis=1), position
 
 
@@ -170,11 +209,14 @@ class Hand:
 
     def observe(self, memory: Memory, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tips = memory.named(rows, "tips").reshape(len(rows), -1)
-        return np.concatenate([memory.named(rows, "joints"), memory.named(rows, "speeds"), tips], axis=1), tips
+        return np.concatenate(
+            [memory.named(rows, "joints"), memory.named(rows, "speeds"), tips], axis=1
+        ), tips
 
 
-# States that no simulator uses at the moment. MuJoCo's memory comes back to the system in pieces too small to use again: a
-# benchmark that made new states for every evaluation would grow without end.
+# States that no simulator uses at the moment. MuJoCo's memory comes back to the system in pieces
+# too small to use again: a benchmark that made new states for every evaluation would grow without
+# end.
 _spare: dict[Robot, list[mujoco.MjData]] = defaultdict(list)
 
 
@@ -186,7 +228,9 @@ def _take(robot: Robot, count: int) -> list[mujoco.MjData]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rollout:
-    """What some robots did, laid out as in `goatrl.types`: (robots, steps + 1, ·), (robots, steps + 1, ·), (robots, steps, ·)."""
+    """What some robots did, laid out as in `goatrl.types`: (robots, steps + 1, ·), (robots, steps +
+    1, ·), (robots, steps, ·).
+    """
 
     observations: np.ndarray
     achieved: np.ndarray
@@ -194,7 +238,9 @@ class Rollout:
 
 
 class Simulator:
-    """A batch of one robot. Every trajectory is the same whatever the number of threads and of companions."""
+    """A batch of one robot. Every trajectory is the same whatever the number of threads and of
+    companions.
+    """
 
     def __init__(self, family: str, count: int, threads: int | None = None) -> None:
         self.robot = robots.get(family)
@@ -204,23 +250,40 @@ class Simulator:
         self._memory = Memory(self.states, self._kind.wanted)
         self._controls = Memory(self.states, self._kind.controlled)
         self._rows = self._memory.rows()
-        self._fingers = [state.qpos[self.robot.finger_slice] for state in self.states] if self.robot.blocked_gripper else None
+        self._fingers = (
+            [state.qpos[self.robot.finger_slice] for state in self.states]
+            if self.robot.blocked_gripper
+            else None
+        )
         self.threads = min(len(os.sched_getaffinity(0)) if threads is None else threads, count)
-        self._pool = ThreadPoolExecutor(self.threads - 1, initializer=step_aside) if self.threads > 1 else None
+        self._pool = (
+            ThreadPoolExecutor(self.threads - 1, initializer=step_aside)
+            if self.threads > 1
+            else None
+        )
 
-    def reset(self, starts: np.ndarray, which: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Put all robots, or some, into their initial pose with an object at (x, y); observations and achieved goals of all."""
+    def reset(
+        self, starts: np.ndarray, which: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Put all robots, or some, into their initial pose with an object at (x, y); observations
+        and achieved goals of all.
+        """
         chosen = range(self.count) if which is None else which
         starts = np.asarray(starts, np.float64)
         needed = (len(chosen), self.robot.start_dim)
         if starts.shape != needed:
-            raise GoatError(f"{needed[0]} starts of {self.robot.family} have shape {needed}, not {starts.shape}")
+            raise GoatError(
+                f"{needed[0]} starts of {self.robot.family} have shape {needed}, not {starts.shape}"
+            )
         at = dict(zip(chosen, starts, strict=True))
         self._for_each(lambda each: self.robot.reset(self.states[each], at[each]), chosen)
         return self._observe(chosen)
 
-    def step(self, actions: np.ndarray, which: Sequence[int] | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """One action for each robot, (count, action_dim) in [-1, 1]; observations and achieved goals of all.
+    def step(
+        self, actions: np.ndarray, which: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """One action for each robot, (count, action_dim) in [-1, 1]; observations and achieved
+        goals of all.
 
         Robots that are not among `which` rest: they are observed as they were.
         """

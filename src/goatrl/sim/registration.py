@@ -1,4 +1,6 @@
-"""The ids of the robots' tasks in Gymnasium; the simulator itself is loaded when one of them is made."""
+"""The ids of the robots' tasks in Gymnasium; the simulator itself is loaded when one of them is
+made.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An off-screen camera for the robots. It draws a copy of a state, so that looking never changes a trajectory."""
+"""An off-screen camera for the robots. It draws a copy of a state, so that looking never changes a
+trajectory.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class View:
     elevation: float
 
 
-# Fetch is seen from the front, a little from the side, so that the tasks' "right" is the picture's right.
+# Fetch is seen from the front, a little from the side, so that the tasks' "right" is the picture's
+# right.
 VIEWS = {
     "reach": View((1.32, 0.75, 0.5), 1.1, 155.0, -30.0),
     "push": View((1.35, 0.75, 0.42), 1.05, 155.0, -45.0),
@@ -35,9 +38,20 @@ VIEWS = {
 }
 Colour = tuple[float, float, float]
 RED: Colour = (0.9, 0.1, 0.1)
-FINGERS: tuple[Colour, ...] = (RED, (0.1, 0.7, 0.1), (0.1, 0.3, 1.0), (0.9, 0.8, 0.0), (0.9, 0.1, 0.9))
+FINGERS: tuple[Colour, ...] = (
+    RED,
+    (0.1, 0.7, 0.1),
+    (0.1, 0.3, 1.0),
+    (0.9, 0.8, 0.0),
+    (0.9, 0.1, 0.9),
+)
 BLUE: Colour = (0.1, 0.35, 0.8)
-MATERIALS = {"table_mat": (0.62, 0.56, 0.48), "block_mat": BLUE, "puck_mat": BLUE, "robot0:MatViz": (0.8, 0.8, 0.83)}
+MATERIALS = {
+    "table_mat": (0.62, 0.56, 0.48),
+    "block_mat": BLUE,
+    "puck_mat": BLUE,
+    "robot0:MatViz": (0.8, 0.8, 0.83),
+}
 BACKGROUND = 225  # grey, of 255
 GOAL_RADIUS = 0.02
 FINGERTIP_RADIUS = 0.005
@@ -72,9 +86,13 @@ class Camera:
         state = copy.copy(state)
         mujoco.mj_forward(self._model, state)
         shown = mujoco.mjtCatBit.mjCAT_ALL
-        mujoco.mjv_updateScene(self._model, state, self._option, None, self._view, shown, self._scene)
+        mujoco.mjv_updateScene(
+            self._model, state, self._option, None, self._view, shown, self._scene
+        )
         if self.robot.family == "hand":
-            for colour, place, finger in zip(FINGERS, np.reshape(goal, (5, 3)), self.robot.fingertips, strict=True):
+            for colour, place, finger in zip(
+                FINGERS, np.reshape(goal, (5, 3)), self.robot.fingertips, strict=True
+            ):
                 self._add_goal(place, FINGERTIP_RADIUS, colour)
                 self._add_sphere(state.site(finger).xpos, 2 * FINGERTIP_RADIUS, (*colour, 0.3))
         else:
@@ -90,7 +108,9 @@ class Camera:
         self._release()
 
     def _add_goal(self, place: np.ndarray, radius: float, colour: Colour) -> None:
-        """A sphere, and a faint one of the same outline close to the camera: a goal behind the robot shines through."""
+        """A sphere, and a faint one of the same outline close to the camera: a goal behind the
+        robot shines through.
+        """
         eye = np.mean([camera.pos for camera in self._scene.camera], axis=0)
         self._add_sphere(place, radius, (*colour, 1.0))
         self._add_sphere(eye + CLOSE * (place - eye), CLOSE * radius, (*colour, 0.3))
@@ -98,13 +118,17 @@ class Camera:
     def _add_sphere(self, place: np.ndarray, radius: float, colour: tuple[float, ...]) -> None:
         shape = self._scene.geoms[self._scene.ngeom]
         sphere, upright = mujoco.mjtGeom.mjGEOM_SPHERE, np.eye(3).ravel()
-        mujoco.mjv_initGeom(shape, sphere, np.full(3, radius), place, upright, np.array(colour, np.float32))
+        mujoco.mjv_initGeom(
+            shape, sphere, np.full(3, radius), place, upright, np.array(colour, np.float32)
+        )
         shape.emission = 0.5  # bright in the arm's shadow too
         self._scene.ngeom += 1
 
 
 def dressed(model: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy of a model for the eye: calm colours, shadows that tell heights, no frame around the gripper's target."""
+    """A copy of a model for the eye: calm colours, shadows that tell heights, no frame around the
+    gripper's target.
+    """
     model = copy.copy(model)
     sky = np.flatnonzero(model.tex_type == mujoco.mjtTexture.mjTEXTURE_SKYBOX)[0]
     first, last = model.tex_adr[sky], np.append(model.tex_adr, model.tex_data.size)[sky + 1]
@@ -115,8 +139,11 @@ def dressed(model: mujoco.MjModel) -> mujoco.MjModel:
     model.geom_rgba[model.body_mocapid[model.geom_bodyid] >= 0, 3] = 0.0
     model.light_diffuse[:] = 0.5
     model.light_ambient[:] = 0.3
-    model.light_castshadow[:] = any(model.mat(number).name == "table_mat" for number in range(model.nmat))
-    # From above and a little from the front. A steeper tilt, a coarser or a wider map draw speckles on the table.
+    model.light_castshadow[:] = any(
+        model.mat(number).name == "table_mat" for number in range(model.nmat)
+    )
+    # From above and a little from the front. A steeper tilt, a coarser or a wider map draw speckles
+    # on the table.
     model.light_pos[:] = 1.3, 0.75, 3.0
     model.light_dir[:] = -0.07, 0.03, -1.0
     model.vis.map.shadowclip = 0.3
@@ -125,7 +152,9 @@ def dressed(model: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def off_screen() -> Any:
-    """Where OpenGL can draw without a screen, whatever MUJOCO_GL says (it must be set before MuJoCo is imported)."""
+    """Where OpenGL can draw without a screen, whatever MUJOCO_GL says (it must be set before MuJoCo
+    is imported).
+    """
     try:
         from mujoco import egl
 
@@ -134,7 +163,9 @@ def off_screen() -> Any:
 
         return Screen(0, 0)
     except Exception as error:  # whatever is missing, another error tells
-        raise GoatError(f"cannot draw without EGL ({error}); on Debian: apt-get install libegl1 libgl1-mesa-dri") from error
+        raise GoatError(
+            f"cannot draw without EGL ({error}); on Debian: apt-get install libegl1 libgl1-mesa-dri"
+        ) from error
 
 
 def release(screen: Any, context: mujoco.MjrContext) -> None:

@@ -1,7 +1,8 @@
 """The five robots as MuJoCo models whose dynamics are those of the authors' recordings.
 
-Models, poses and the settling of the arm are gymnasium-robotics' own. Three changes to its Fetch models bring back the dynamics
-that the paper's data was recorded with (open-loop replay: 4.3 mm off without them, 0.0002 mm with them).
+Models, poses and the settling of the arm are gymnasium-robotics' own. Three changes to its Fetch
+models bring back the dynamics that the paper's data was recorded with (open-loop replay: 4.3 mm off
+without them, 0.0002 mm with them).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from goatrl.types import GoatError, unknown
 
 MUJOCO = "3.3.7"  # 3.4 and later collide boxes differently, and no flag undoes it
 SUBSTEPS = 20
-WORKING_MEMORY = 2 << 20  # bytes for contacts and constraints: 14 times what was ever used, a seventh of the default
+WORKING_MEMORY = (
+    2 << 20
+)  # bytes for contacts and constraints: 14 times what was ever used, a seventh of the default
 
 ENVIRONMENTS = {
     "reach": "fetch.reach:MujocoFetchReachEnv",
@@ -31,8 +34,9 @@ ENVIRONMENTS = {
 }
 
 
-# Half of a step of MuJoCo goes into distances between parts. These keep centimetres between them whatever the arm does:
-# base and table stand still, and shoulder and head only turn on the torso. A test turns them all the way round.
+# Half of a step of MuJoCo goes into distances between parts. These keep centimetres between them
+# whatever the arm does: base and table stand still, and shoulder and head only turn on the torso. A
+# test turns them all the way round.
 NEVER_TOUCH = (
     ("robot0:base_link", "table0"),
     ("robot0:laser_link", "table0"),
@@ -45,12 +49,16 @@ NEVER_TOUCH = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Robot:
-    """A model in its initial pose. `environment` is the gymnasium-robotics environment it was taken from."""
+    """A model in its initial pose. `environment` is the gymnasium-robotics environment it was taken
+    from.
+    """
 
     family: str
     environment: Any
     has_object: bool
-    blocked_gripper: bool  # the fingers are held shut; only then are observations taken after a forward pass
+    blocked_gripper: (
+        bool  # the fingers are held shut; only then are observations taken after a forward pass
+    )
 
     finger_joints = ("robot0:r_gripper_finger_joint", "robot0:l_gripper_finger_joint")
     fingertips = tuple(f"robot0:S_{finger}tip" for finger in ("ff", "mf", "rf", "lf", "th"))
@@ -85,18 +93,25 @@ class Robot:
 def get(family: str) -> Robot:
     environment = make_environment(family)
     fetch = family != "hand"
-    return Robot(family, environment, fetch and environment.has_object, fetch and environment.block_gripper)
+    return Robot(
+        family, environment, fetch and environment.has_object, fetch and environment.block_gripper
+    )
 
 
 def make_environment(family: str, prune: bool = True) -> Any:
-    """The library's environment on a model with our changes, which must be made before the arm is settled.
+    """The library's environment on a model with our changes, which must be made before the arm is
+    settled.
 
-    `prune` spares the simulator the question whether parts touch that never can; no trajectory depends on it.
+    `prune` spares the simulator the question whether parts touch that never can; no trajectory
+    depends on it.
     """
     if family not in ENVIRONMENTS:
         raise unknown("robot", family, ENVIRONMENTS)
     if mujoco.__version__ != MUJOCO:
-        raise GoatError(f"the tasks need mujoco {MUJOCO}, not {mujoco.__version__}: run `pip install mujoco=={MUJOCO}`")
+        raise GoatError(
+            f"the tasks need mujoco {MUJOCO}, not {mujoco.__version__}: run `pip install "
+            f"mujoco=={MUJOCO}`"
+        )
     module, name = ENVIRONMENTS[family].split(":")
     kind = getattr(library(f"envs.{module}"), name)
 
@@ -133,7 +148,9 @@ def library(module: str) -> Any:
 
 
 def enlarge_table(spec: mujoco.MjSpec) -> None:
-    """Far objects and goals of Push lie on the table, as in the paper. Its new edge would stand 28 mm inside the robot's base."""
+    """Far objects and goals of Push lie on the table, as in the paper. Its new edge would stand 28
+    mm inside the robot's base.
+    """
     spec.body("table0").geoms[0].size[:2] = 0.35, 0.35
     for part in ("robot0:base_link", "robot0:laser_link"):
         spec.add_exclude(bodyname1="table0", bodyname2=part)
@@ -142,7 +159,8 @@ def enlarge_table(spec: mujoco.MjSpec) -> None:
 def restore_dynamics(model: mujoco.MjModel) -> None:
     """The three changes to a Fetch model."""
     gripper = model.body("robot0:gripper_link").id
-    # Since MuJoCo 3.0 a weld's rotational rows are weighted by rotational inertia; in the recordings, by translational.
+    # Since MuJoCo 3.0 a weld's rotational rows are weighted by rotational inertia; in the
+    # recordings, by translational.
     model.body_invweight0[gripper, 1] = model.body_invweight0[gripper, 0]
     # Later model files limit joints that were free then; the fingers always were limited.
     fingers = [model.joint(name).id for name in Robot.finger_joints]

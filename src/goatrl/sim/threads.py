@@ -9,7 +9,9 @@ NICENESS = 10  # of 19; a thread with none beside it still gets a whole core
 
 
 def step_aside() -> None:
-    """Lower the priority of the calling thread: training waits for a few microseconds of a core after every kernel."""
+    """Lower the priority of the calling thread: training waits for a few microseconds of a core
+    after every kernel.
+    """
     thread = threading.get_native_id()
     # Nobody but root may raise a priority, and the whole process may already have a lower one.
     os.setpriority(os.PRIO_PROCESS, thread, max(NICENESS, os.getpriority(os.PRIO_PROCESS, thread)))

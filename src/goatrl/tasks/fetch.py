@@ -1,8 +1,8 @@
 """Reach, Push, Pick and Slide with the Fetch arm: eight groups, 24 tasks.
 
-Positions are in metres, in the world frame. "Right" is y above the gripper's initial position, "left" below it; starts and goals
-are near or far by their distance from it in the plane of the table. An object's start is its (x, y); Reach always starts in the
-same pose.
+Positions are in metres, in the world frame. "Right" is y above the gripper's initial position,
+"left" below it; starts and goals are near or far by their distance from it in the plane of the
+table. An object's start is its (x, y); Reach always starts in the same pose.
 """
 
 from __future__ import annotations
@@ -23,15 +23,21 @@ HORIZON = 49
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where the simulator's arm comes to rest before the first action, and the height at which an object lies."""
+    """Where the simulator's arm comes to rest before the first action, and the height at which an
+    object lies.
+    """
 
     gripper: tuple[float, float, float]
     table: float = math.nan
 
-    def box(self, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], **ring: float) -> Box:
+    def box(
+        self, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], **ring: float
+    ) -> Box:
         """Goals relative to the gripper in x and y, at absolute heights."""
         gx, gy, _ = self.gripper
-        return Box((gx + x[0], gy + y[0], z[0]), (gx + x[1], gy + y[1], z[1]), centre=(gx, gy), **ring)
+        return Box(
+            (gx + x[0], gy + y[0], z[0]), (gx + x[1], gy + y[1], z[1]), centre=(gx, gy), **ring
+        )
 
     def object_near(self, reach: float, nearest: float, farthest: float = math.inf) -> Box:
         """Starts of an object: within ±reach of the gripper, at some distance from it."""
@@ -39,7 +45,9 @@ class Place:
         return Box((gx - reach, gy - reach), (gx + reach, gy + reach), (gx, gy), nearest, farthest)
 
     def object_beside(self, reach: float, side: str) -> Redrawn:
-        """Starts of an object on one side. The y that is drawn anew may bring it nearer than the 0.1 m kept at first."""
+        """Starts of an object on one side. The y that is drawn anew may bring it nearer than the
+        0.1 m kept at first.
+        """
         gy = self.gripper[1]
         low, high = SIDES[side]
         return Redrawn(self.object_near(reach, 0.1), 1, gy + low * reach, gy + high * reach)
@@ -52,8 +60,12 @@ PUSH = Place((1.3478694839072305, 0.7489494765940331, 0.4136377287372431), 0.424
 PICK = Place((1.3419322596746923, 0.749100371108664, 0.5347228411660563), 0.4246997490299934)
 SLIDE = Place((0.9957062742649534, 0.7489068402660999, 0.41268599591551086), 0.41401894352054414)
 
-REACH_SPEC = Spec(observation_dim=10, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05)
-OBJECT_SPEC = Spec(observation_dim=25, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05)
+REACH_SPEC = Spec(
+    observation_dim=10, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05
+)
+OBJECT_SPEC = Spec(
+    observation_dim=25, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05
+)
 REACH_SETTINGS = Settings(updates=2_500, target_every=5, alpha_growth=0.15)
 
 
@@ -63,23 +75,35 @@ def half(place: Place) -> Box:
 
 
 def near(centre: tuple[float, ...]) -> Box:
-    """The seen part of the Near-Far groups of Reach and Push: a ball for Reach, as the authors' file shows, a disc for Push.
+    """The seen part of the Near-Far groups of Reach and Push: a ball for Reach, as the authors'
+    file shows, a disc for Push.
 
-    A block on the table lies 1.1 cm above the gripper's height, so that a ball would be a disc smaller by 0.4 mm.
+    A block on the table lies 1.1 cm above the gripper's height, so that a ball would be a disc
+    smaller by 0.4 mm.
     """
     return Box((-math.inf,) * 3, (math.inf,) * 3, centre, farthest=0.15)
 
 
 def group(
-    name: str, label: str, place: Place, settings: Settings, tasks: tuple[Task, ...], iid: Region, coverage: Task
+    name: str,
+    label: str,
+    place: Place,
+    settings: Settings,
+    tasks: tuple[Task, ...],
+    iid: Region,
+    coverage: Task,
 ) -> TaskGroup:
     family = name.split("-")[0]
     spec = REACH_SPEC if place is REACH else OBJECT_SPEC
-    return TaskGroup(name, label, family, settings, spec, tasks, iid, PHYSICS, COLLECTIONS[family], coverage)
+    return TaskGroup(
+        name, label, family, settings, spec, tasks, iid, PHYSICS, COLLECTIONS[family], coverage
+    )
 
 
 def coverage(place: Place, goals: Box, cells: tuple[int, int, int]) -> Task:
-    """Goals on a grid over a box; an object starts 0.1 m to the right of the gripper, where the data shows it."""
+    """Goals on a grid over a box; an object starts 0.1 m to the right of the gripper, where the
+    data shows it.
+    """
     gx, gy, _ = place.gripper
     start: Region = NOTHING if place is REACH else Points(np.array([[gx, gy + 0.1]]))
     points = grid(goals.low, goals.high, cells)
@@ -90,12 +114,17 @@ def pairs(starts: dict[str, Region], goals: dict[str, Region]) -> tuple[Task, ..
     """Every start with every goal; the first of each is what the data shows."""
     names = itertools.product(starts, goals)
     first = (next(iter(starts)), next(iter(goals)))
-    return tuple(Task(f"{s}2{g}", "iid" if (s, g) == first else "ood", starts[s], goals[g]) for s, g in names)
+    return tuple(
+        Task(f"{s}2{g}", "iid" if (s, g) == first else "ood", starts[s], goals[g]) for s, g in names
+    )
 
 
 def singles(start: Region, goals: dict[str, Region]) -> tuple[Task, ...]:
     """One start region, several goal regions, the first of which the data shows."""
-    return tuple(Task(name, "iid" if place == 0 else "ood", start, goal) for place, (name, goal) in enumerate(goals.items()))
+    return tuple(
+        Task(name, "iid" if place == 0 else "ood", start, goal)
+        for place, (name, goal) in enumerate(goals.items())
+    )
 
 
 def _sides(reach: float) -> dict[str, tuple[float, float]]:
@@ -109,19 +138,31 @@ _PICK_Z = (PICK.table, PICK.table + 0.45)
 _SLIDE_Z = (SLIDE.table, SLIDE.table)
 _SLIDE_NEAR, _SLIDE_FAR = (0.1, 0.4), (0.4, 0.6)  # in front of the gripper
 
-_ON_TABLE, _IN_AIR = PICK.box(_AROUND, _AROUND, (PICK.table, PICK.table)), PICK.box(_AROUND, _AROUND, _PICK_Z)
+_ON_TABLE, _IN_AIR = (
+    PICK.box(_AROUND, _AROUND, (PICK.table, PICK.table)),
+    PICK.box(_AROUND, _AROUND, _PICK_Z),
+)
 # The standard tasks of gymnasium-robotics, on which experts are trained and data is collected.
 STANDARD = {
     "reach": Task("Standard", "mixed", NOTHING, REACH.box(_AROUND, _AROUND, _REACH_Z)),
-    "push": Task("Standard", "mixed", PUSH.object_near(0.15, 0.1), PUSH.box(_AROUND, _AROUND, _PUSH_Z)),
+    "push": Task(
+        "Standard", "mixed", PUSH.object_near(0.15, 0.1), PUSH.box(_AROUND, _AROUND, _PUSH_Z)
+    ),
     "pick": Task("Standard", "mixed", PICK.object_near(0.15, 0.1), Either(_ON_TABLE, _IN_AIR)),
-    "slide": Task("Standard", "mixed", SLIDE.object_near(0.1, 0.1), SLIDE.box((0.1, 0.7), (-0.3, 0.3), _SLIDE_Z)),
+    "slide": Task(
+        "Standard",
+        "mixed",
+        SLIDE.object_near(0.1, 0.1),
+        SLIDE.box((0.1, 0.7), (-0.3, 0.3), _SLIDE_Z),
+    ),
 }
 COLLECTIONS = {
     "reach": Collection(STANDARD["reach"], 200),
     "push": Collection(STANDARD["push"], 5_000, PUSH.table),
     "pick": Collection(STANDARD["pick"], 5_000, PICK.table),
-    "slide": Collection(STANDARD["slide"], 20_000, SLIDE.table, noise=0.1, random=0.0),  # its expert fails often enough by itself
+    "slide": Collection(
+        STANDARD["slide"], 20_000, SLIDE.table, noise=0.1, random=0.0
+    ),  # its expert fails often enough by itself
 }
 
 GROUPS = (
@@ -130,7 +171,9 @@ GROUPS = (
         "Reach Left-Right",
         REACH,
         dataclasses.replace(REACH_SETTINGS, w=1.5, w_tau=2.5, tau=0.3),
-        singles(NOTHING, {side: REACH.box(_AROUND, y, _REACH_Z) for side, y in _sides(0.15).items()}),
+        singles(
+            NOTHING, {side: REACH.box(_AROUND, y, _REACH_Z) for side, y in _sides(0.15).items()}
+        ),
         half(REACH),
         coverage(REACH, REACH.box(_AROUND, _AROUND, (REACH.gripper[2],) * 2), (10, 10, 1)),
     ),
@@ -144,7 +187,8 @@ GROUPS = (
             {
                 "Near": REACH.box(_AROUND, _AROUND, _REACH_Z, farthest=0.15),
                 "Far": RedrawnRing(
-                    REACH.box(_AROUND, _AROUND, _REACH_Z), REACH.box(_WIDE, _WIDE, _REACH_Z, nearest=0.15, farthest=0.3)
+                    REACH.box(_AROUND, _AROUND, _REACH_Z),
+                    REACH.box(_WIDE, _WIDE, _REACH_Z, nearest=0.15, farthest=0.3),
                 ),
             },
         ),
@@ -197,7 +241,10 @@ GROUPS = (
         Settings(w=2.0, w_tau=1.5, tau=0.3),
         singles(
             PICK.object_near(0.15, 0.1),
-            {"Low": PICK.box(_AROUND, _AROUND, (PICK.table, 0.6)), "High": PICK.box(_AROUND, _AROUND, (0.6, 0.9))},
+            {
+                "Low": PICK.box(_AROUND, _AROUND, (PICK.table, 0.6)),
+                "High": PICK.box(_AROUND, _AROUND, (0.6, 0.9)),
+            },
         ),
         Box((-math.inf,) * 3, (math.inf, math.inf, 0.6)),
         coverage(PICK, PICK.box((0.0, 0.0), _AROUND, (PICK.table, 0.9)), (1, 8, 13)),
@@ -232,7 +279,8 @@ GROUPS = (
 )
 
 _SLIDE_LEFT_RIGHT = next(group for group in GROUPS if group.name == "slide-left-right")
-# Not of the paper: the same tasks after other data, for a question that its numbers raise (results/README.md).
+# Not of the paper: the same tasks after other data, for a question that its numbers raise
+# (results/README.md).
 VARIANTS = (
     dataclasses.replace(
         _SLIDE_LEFT_RIGHT,

@@ -1,4 +1,6 @@
-"""Where starts and goals are drawn, and which achieved goals count as seen. A region samples, and knows what lies in it."""
+"""Where starts and goals are drawn, and which achieved goals count as seen. A region samples, and
+knows what lies in it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-TOLERANCE = 1e-6  # metres: positions that were stored in float32 must not fall out of their region by rounding
+# metres: positions that were stored in float32 must not fall out of their region by rounding
+TOLERANCE = 1e-6
 
 
 class Region(Protocol):
@@ -36,7 +39,8 @@ class Points:
 class Box:
     """Uniform between two corners, where wished only at some distance from a centre.
 
-    The distance is taken over as many coordinates as the centre has: with two it is one in the plane, with three one in space.
+    The distance is taken over as many coordinates as the centre has: with two it is one in the
+    plane, with three one in space.
     """
 
     low: tuple[float, ...]
@@ -49,12 +53,16 @@ class Box:
         points = generator.uniform(self.low, self.high, (count, len(self.low)))
         outside = ~self.in_ring(points)
         while outside.any():
-            points[outside] = generator.uniform(self.low, self.high, (int(outside.sum()), len(self.low)))
+            points[outside] = generator.uniform(
+                self.low, self.high, (int(outside.sum()), len(self.low))
+            )
             outside = ~self.in_ring(points)
         return points
 
     def contains(self, points: np.ndarray) -> np.ndarray:
-        in_box = (points >= np.array(self.low) - TOLERANCE) & (points <= np.array(self.high) + TOLERANCE)
+        in_box = (points >= np.array(self.low) - TOLERANCE) & (
+            points <= np.array(self.high) + TOLERANCE
+        )
         return in_box.all(axis=-1) & self.in_ring(points, TOLERANCE)
 
     def in_ring(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
@@ -67,13 +75,17 @@ class Box:
 
 def grid(low: tuple[float, ...], high: tuple[float, ...], cells: tuple[int, ...]) -> Points:
     """The centres of equal cells between two corners, the last coordinate changing fastest."""
-    sides = [a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, cells, strict=True)]
+    sides = [
+        a + (b - a) * (np.arange(n) + 0.5) / n for a, b, n in zip(low, high, cells, strict=True)
+    ]
     return Points(np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, len(low)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Redrawn:
-    """A point of a box whose coordinate `axis` is then drawn anew: the released environments move objects to a side like this."""
+    """A point of a box whose coordinate `axis` is then drawn anew: the released environments move
+    objects to a side like this.
+    """
 
     box: Box
     axis: int
@@ -93,9 +105,11 @@ class Redrawn:
 
 @dataclasses.dataclass(frozen=True)
 class RedrawnRing:
-    """A point of `first` where it lies in the ring of `then`; elsewhere x and y are drawn anew, uniformly in that ring.
+    """A point of `first` where it lies in the ring of `then`; elsewhere x and y are drawn anew,
+    uniformly in that ring.
 
-    So the released Reach environment draws its goals: what `first` has in common with the ring is drawn more often.
+    So the released Reach environment draws its goals: what `first` has in common with the ring is
+    drawn more often.
     """
 
     first: Box

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from goatrl.tasks import fetch, hand, point
+from goatrl.tasks import fetch, pointreach, shadow_hand
 from goatrl.tasks.types import TaskGroup
 from goatrl.types import unknown
 
-_GROUPS = {group.name: group for group in (*fetch.GROUPS, *hand.GROUPS, *point.GROUPS, *fetch.VARIANTS)}
+_GROUPS = {
+    group.name: group
+    for group in (*fetch.GROUPS, *shadow_hand.GROUPS, *pointreach.GROUPS, *fetch.VARIANTS)
+}
 
 
 def groups() -> dict[str, TaskGroup]:
@@ -15,7 +18,7 @@ def groups() -> dict[str, TaskGroup]:
 
 def robots() -> tuple[TaskGroup, ...]:
     """The robots' groups of the paper, in its order; variants of them are not among these."""
-    return (*fetch.GROUPS, *hand.GROUPS)
+    return (*fetch.GROUPS, *shadow_hand.GROUPS)
 
 
 def get(name: str) -> TaskGroup:

@@ -19,7 +19,9 @@ EVALUATION_SEED = 0
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """Goals to reach from given starts. `split` says where they lie with respect to the group's dataset."""
+    """Goals to reach from given starts. `split` says where they lie with respect to the group's
+    dataset.
+    """
 
     name: str
     split: Split
@@ -31,7 +33,9 @@ class Task:
     def draw(self, seed: int | Sequence[int], count: int) -> tuple[np.ndarray, np.ndarray]:
         """Starts and goals of `count` episodes; the seed alone decides them."""
         seeds = [seed] if isinstance(seed, int) else seed
-        of_starts, of_goals = np.random.SeedSequence([*seeds, zlib.crc32(self.name.encode())]).spawn(2)
+        of_starts, of_goals = np.random.SeedSequence(
+            [*seeds, zlib.crc32(self.name.encode())]
+        ).spawn(2)
         starts = self.start.sample(np.random.default_rng(of_starts), count)
         return starts, self.goal.sample(np.random.default_rng(of_goals), count)
 
@@ -40,17 +44,24 @@ class Task:
         return self.draw(EVALUATION_SEED, self.episodes)
 
 
-def draw_mix(tasks: Sequence[Task], seed: Sequence[int], episodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and goals of several tasks, one after the other, of each as equally many as the number allows."""
+def draw_mix(
+    tasks: Sequence[Task], seed: Sequence[int], episodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and goals of several tasks, one after the other, of each as equally many as the number
+    allows.
+    """
     shares = [len(part) for part in np.array_split(np.arange(episodes), len(tasks))]
-    starts, goals = zip(*(task.draw(seed, share) for task, share in zip(tasks, shares, strict=True)), strict=True)
+    starts, goals = zip(
+        *(task.draw(seed, share) for task, share in zip(tasks, shares, strict=True)), strict=True
+    )
     return np.concatenate(starts), np.concatenate(goals)
 
 
 @dataclasses.dataclass(frozen=True)
 class Collection:
-    """How a dataset is collected: an expert at work, with noise. Episodes that leave the seen region are dropped, or only those
-    that end outside of it."""
+    """How a dataset is collected: an expert at work, with noise. Episodes that leave the seen
+    region are dropped, or only those that end outside of it.
+    """
 
     task: Task
     episodes: int  # how many are kept
@@ -66,7 +77,9 @@ class Collection:
 
 @dataclasses.dataclass(frozen=True)
 class TaskGroup:
-    """One dataset and the tasks on which agents trained on it are judged, with the paper's settings for it."""
+    """One dataset and the tasks on which agents trained on it are judged, with the paper's settings
+    for it.
+    """
 
     name: str
     label: str  # as the paper prints it, unless it is a variant
@@ -74,11 +87,17 @@ class TaskGroup:
     settings: Settings
     spec: Spec
     tasks: tuple[Task, ...]
-    iid: Region  # where every achieved goal of an episode must lie for the dataset to keep it (or its last one)
+    # where every achieved goal of an episode must lie for the dataset to keep it (or its last one)
+    iid: Region
     physics: str = ""  # what else decides a trajectory
     collection: Collection | None = None  # PointReach has recipes of its own
-    coverage: Task | None = None  # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
-    variant_of: str = ""  # label of the group whose tasks and published numbers it shares; it differs in its data
+    coverage: Task | None = (
+        # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
+        None
+    )
+    variant_of: str = (
+        ""  # label of the group whose tasks and published numbers it shares; it differs in its data
+    )
 
     @property
     def paper_label(self) -> str:
@@ -90,17 +109,26 @@ class TaskGroup:
         for field in ("observation_dim", "goal_dim", "action_dim"):
             given, needed = getattr(spec, field), getattr(self.spec, field)
             if given != needed:
-                raise GoatError(f"{what} does not fit {self.name}: its {field} is {given}, the tasks have {needed}")
+                raise GoatError(
+                    f"{what} does not fit {self.name}: its {field} is {given}, the tasks have "
+                    f"{needed}"
+                )
 
     def kept(self, achieved: np.ndarray) -> np.ndarray:
-        """The IID filter: which of N episodes of achieved goals (N, T+1, goal_dim) stay in the seen region, or end in it."""
+        """The IID filter: which of N episodes of achieved goals (N, T+1, goal_dim) stay in the seen
+        region, or end in it.
+        """
         inside = self.iid.contains(achieved)
         by_end = self.collection is not None and self.collection.by_end
         return np.asarray(inside[:, -1] if by_end else inside.all(axis=-1))
 
     def evaluation_checksum(self) -> str:
-        """SHA-256 over all that agents are judged by: another start, goal, threshold, horizon or physics is another evaluation."""
-        digest = hashlib.sha256(f"{self.spec.goal_threshold} {self.spec.horizon}{self.physics}".encode())
+        """SHA-256 over all that agents are judged by: another start, goal, threshold, horizon or
+        physics is another evaluation.
+        """
+        digest = hashlib.sha256(
+            f"{self.spec.goal_threshold} {self.spec.horizon}{self.physics}".encode()
+        )
         for task in self.tasks:
             starts, goals = task.evaluation()
             digest.update(f"{task.name} {task.bound} {goals.shape}".encode())

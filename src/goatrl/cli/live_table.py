@@ -1,0 +1,111 @@
+"""What `goat bench` shows while it runs: every cell of the plan in one small table, above the bars
+of what is being done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Group as Stacked
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import Progress as Bars
+from rich.progress import TaskID
+from rich.table import Table
+from rich.text import Text
+
+from goatrl import tasks
+from goatrl.cli.console import console, losses, progress_bar
+from goatrl.experiments.grid import Planned, Progress
+from goatrl.experiments.records import Cell
+
+
+class Board:
+    """The state of a plan. In a log, where nothing can be redrawn, a line for every cell that is
+    ready.
+    """
+
+    def __init__(self, planned: Sequence[Planned], percent: bool) -> None:
+        self.labels = list(dict.fromkeys(cell.label for cell in planned))
+        self.groups = list(dict.fromkeys(cell.group.name for cell in planned))
+        self.percent = percent
+        self.texts = {(cell.group.name, cell.label): Text("·", "dim") for cell in planned}
+        for cell in planned:
+            if cell.recorded is not None and not cell.missing:
+                self.texts[cell.group.name, cell.label] = self._numbers(cell.recorded)
+        self.bars: Bars = progress_bar()
+        self.rows: dict[str, TaskID] = {}
+        self.started = time.monotonic()
+        self.lock = threading.Lock()  # training and judging report from threads of their own
+
+    def show(self, progress: Progress) -> None:
+        with self.lock:
+            self._bar(progress)
+            for cell in progress.cells:
+                place = cell.group.name, cell.label
+                if progress.recorded is not None:
+                    self.texts[place] = self._numbers(progress.recorded)
+                    if not console.is_terminal:
+                        minutes = (time.monotonic() - self.started) / 60
+                        text = (
+                            f"{minutes:6.1f} min  {cell.group.name}, {cell.label}: "
+                            f"{self.texts[place].plain}"
+                        )
+                        console.print(text, markup=False)
+                else:
+                    share = 100 * progress.done // max(progress.total, 1)
+                    self.texts[place] = Text(
+                        f"{share} %", "yellow" if progress.what == "training" else "cyan"
+                    )
+
+    def _bar(self, progress: Progress) -> None:
+        if progress.title not in self.rows:
+            self.rows[progress.title] = self.bars.add_task(
+                progress.title, total=progress.total, losses="compiling"
+            )
+        row = self.rows[progress.title]
+        if progress.done:
+            self.bars.update(
+                row, completed=progress.done, total=progress.total, losses=losses(progress.losses)
+            )
+        if progress.done == progress.total:
+            self.bars.update(row, visible=False)
+
+    def _numbers(self, cell: Cell) -> Text:
+        """Success on seen and on unseen goals, or on each task where they are not told apart."""
+        by_split: dict[str, list[float]] = {}
+        for task in tasks.get(cell.config.group).tasks:
+            by_split.setdefault(task.split, []).append(
+                float(cell.per_seed("success", task.name).mean())
+            )
+        scale, places = (100.0, 0) if self.percent else (1.0, 2)
+        means = [scale * sum(found) / len(found) for _, found in sorted(by_split.items())]
+        return Text(" ".join(f"{mean:.{places}f}" for mean in means), "green")
+
+    def __rich__(self) -> Stacked:
+        """Algorithms down, groups across: eleven by nine fit 80 columns."""
+        table = Table(box=None, padding=(0, 1, 0, 0))
+        table.add_column("")
+        for name in self.groups:
+            table.add_column(
+                tasks.get(name).label.replace(" ", "\n").replace("-", "-\n"),
+                justify="right",
+                no_wrap=True,
+            )
+        for label in self.labels:
+            table.add_row(
+                escape(label), *(self.texts.get((name, label), Text("")) for name in self.groups)
+            )
+        return Stacked(table, self.bars)
+
+
+@contextmanager
+def live(board: Board) -> Iterator[Board]:
+    if not console.is_terminal:
+        yield board
+        return
+    with Live(board, console=console, refresh_per_second=4):
+        yield board

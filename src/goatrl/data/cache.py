@@ -1,0 +1,180 @@
+"""The datasets that goatrl makes itself, kept in the user's cache.
+
+~/.cache/goatrl/datasets/push-left-right.npz           the dataset
+                         push-left-right.about         checksum and recipe, compared on opening
+                         push-left-right.partial.npz   being made: resumed from here
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import time
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from goatrl.data import collect, experts, pointreach, storage
+from goatrl.data.experts import Expert
+from goatrl.disk.files import cache_folder, write_atomically, write_text
+from goatrl.tasks import TaskGroup
+from goatrl.types import Episodes, GoatError
+
+SAVE_SECONDS = 20.0
+
+
+class MissingDataset(GoatError):
+    """Robot datasets that have not been made on this machine yet."""
+
+    def __init__(self, *groups: TaskGroup) -> None:
+        names = [group.name for group in groups]
+        missing = (
+            f"the dataset of {names[0]} is" if len(names) == 1 else f"{len(names)} datasets are"
+        )
+        super().__init__(f"{missing} not made yet: run `goat data make {' '.join(names)}`")
+
+
+def of_group(group: TaskGroup) -> Episodes:
+    """The dataset of a task group: PointReach's are made in no time, the robots' must have been
+    made before.
+    """
+    if group.collection is None:
+        return pointreach.make(group.name)
+    path = cached(group)
+    if not path.exists():
+        raise MissingDataset(group)
+    again = f"delete it, and make it again with `goat data make {group.name}`"
+    try:
+        episodes = storage.load(path)
+        checksum, recipe = path.with_suffix(".about").read_text().split()
+    except (GoatError, OSError, ValueError):
+        raise GoatError(f"{path} is damaged; {again}") from None
+    if episodes.checksum() != checksum:
+        raise GoatError(f"{path} is not what was written (its checksum differs); {again}")
+    if recipe != _recipe(group, 0, experts.get(group.family)):
+        raise GoatError(f"{path} was made by another version of goatrl; {again}")
+    return episodes
+
+
+def cached(group: TaskGroup) -> Path:
+    return cache_folder("datasets") / f"{group.name}.npz"
+
+
+def make_cached(
+    group: TaskGroup, *, threads: int | None = None, on_progress: collect.Progress | None = None
+) -> Path:
+    """Make a robot dataset in the cache, from where an interruption left it."""
+    path = cached(group)
+    partial = path.with_suffix(".partial.npz")
+    episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
+    about = f"{episodes.checksum()} {_recipe(group, 0, experts.get(group.family))}"
+    write_text(path.with_suffix(".about"), about)
+    storage.save(episodes, path)
+    partial.unlink(missing_ok=True)
+    return path
+
+
+@cache
+def checksums() -> dict[str, str]:
+    """Group → SHA-256 of its dataset, as listed in the package: what `goat data make` gave its
+    authors.
+    """
+    lines = (resources.files("goatrl") / "data" / "checksums.txt").read_text().splitlines()
+    return {name: checksum for checksum, name in (line.split() for line in lines)}
+
+
+def make(
+    group: TaskGroup,
+    seed: int = 0,
+    *,
+    expert: Expert | None = None,
+    partial: Path | None = None,
+    threads: int | None = None,
+    on_progress: collect.Progress | None = None,
+    save_seconds: float = SAVE_SECONDS,
+) -> Episodes:
+    """Collect a dataset, the same for the same seed, by the expert that ships with goatrl or
+    another one.
+
+    What is done is saved in `partial` now and then, and taken up from there.
+    """
+    collection = group.collection
+    if collection is None:
+        return pointreach.make(group.name, seed)
+    expert = expert or experts.get(group.family)
+    done = _Partial.load(partial, _recipe(group, seed, expert))
+    saved_at = time.monotonic()
+    report = on_progress or (lambda kept, count, simulated: None)
+    report(done.kept, collection.episodes, done.simulated)
+    for wave in collect.waves(group, expert, seed, first=done.waves, threads=threads):
+        done = done.after(wave)
+        report(min(done.kept, collection.episodes), collection.episodes, done.simulated)
+        if done.kept >= collection.episodes:
+            break
+        if partial is not None and time.monotonic() - saved_at >= save_seconds:
+            done.save(partial)
+            saved_at = time.monotonic()
+    return collect.join(done.parts, collection.episodes)
+
+
+def _recipe(group: TaskGroup, seed: int, expert: Expert) -> str:
+    """SHA-256 over all that decides a dataset."""
+    assert group.collection is not None
+    drawn = [part.tobytes() for part in group.collection.task.draw([seed, 0], 8)]
+    text = (
+        f"{group.name} {group.iid} {group.physics} {group.collection.noise} "
+        f"{group.collection.random} {seed} {collect.WAVE}"
+    )
+    text += " by end" if group.collection.by_end else ""
+    return hashlib.sha256(text.encode() + b"".join(drawn) + expert.checksum().encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Partial:
+    """What has been collected so far."""
+
+    recipe: str
+    waves: int = 0
+    simulated: int = 0
+    parts: list[Episodes] = dataclasses.field(default_factory=list)
+
+    @property
+    def kept(self) -> int:
+        return sum(part.count for part in self.parts)
+
+    def after(self, wave: collect.Wave) -> _Partial:
+        parts = self.parts if wave.kept is None else [*self.parts, wave.kept]
+        return _Partial(self.recipe, wave.number + 1, self.simulated + wave.simulated, parts)
+
+    def save(self, path: Path) -> None:
+        if not self.parts:
+            return
+        whole = collect.join(self.parts, self.kept)
+        arrays = {
+            field.name: np.asarray(getattr(whole, field.name))
+            for field in dataclasses.fields(whole)
+        }
+        about = {
+            "recipe": np.frombuffer(bytes.fromhex(self.recipe), np.uint8),
+            "waves": self.waves,
+            "simulated": self.simulated,
+        }
+        write_atomically(path, lambda file: np.savez(file, **arrays, **about))  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path | None, recipe: str) -> _Partial:
+        """What an interrupted run left, if it was of the same recipe and is readable; otherwise a
+        beginning.
+        """
+        if path is None or not path.exists():
+            return cls(recipe)
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                if bytes(file["recipe"]).hex() != recipe:
+                    return cls(recipe)
+                waves, simulated = int(file["waves"]), int(file["simulated"])
+            return cls(recipe, waves, simulated, [storage.load(path)])
+        except Exception:  # damaged: nothing in it is worth more than making it again
+            return cls(recipe)

@@ -1,0 +1,56 @@
+"""A dataset together with what is known about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+
+from goatrl import data as datasets
+from goatrl import tasks
+from goatrl.tasks import TaskGroup
+from goatrl.types import Episodes, GoatError, Settings, Spec
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Problem:
+    """What an agent is trained on. Without a task group there is nothing to judge it by."""
+
+    episodes: Episodes
+    spec: Spec
+    settings: Settings
+    group: TaskGroup | None
+
+
+def open_problem(
+    group: str | None, data: Path | None, goal_threshold: float | None = None
+) -> Problem:
+    """The dataset of a task group, or a file in its place, or data alone with a goal threshold,
+    given or its own.
+    """
+    if goal_threshold is not None and not (math.isfinite(goal_threshold) and goal_threshold > 0):
+        raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")
+    if group is None:
+        if data is None:
+            raise GoatError(
+                "name a task group with --group, or your own file with --data and "
+                "--goal-threshold; see `goat list`"
+            )
+        episodes = datasets.load(data)
+        threshold = datasets.goal_threshold(data) if goal_threshold is None else goal_threshold
+        if threshold is None:
+            raise GoatError(
+                "your own data needs --goal-threshold: how near to a goal counts as reached (or a "
+                "--group that has one)"
+            )
+        return Problem(episodes, episodes.spec(threshold), Settings(), None)
+    known = tasks.get(group)
+    episodes = datasets.of_group(known) if data is None else datasets.load(data)
+    spec = episodes.spec(known.spec.goal_threshold if goal_threshold is None else goal_threshold)
+    known.check_fits(spec, str(data))
+    return Problem(episodes, spec, known.settings, known)
+
+
+def settings_of(group: str | None) -> Settings:
+    """The paper's settings of a task group, or those of most groups for other data."""
+    return Settings() if group is None else tasks.get(group).settings

@@ -1,0 +1,80 @@
+"""Training states on disk: safetensors, one file, written atomically, restored bit for bit. No
+pickle.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors
+from safetensors.numpy import save as to_bytes
+
+from goatrl.disk.files import write_atomically
+from goatrl.types import GoatError
+
+
+def _named_leaves(state: Any) -> dict[str, Any]:
+    leaves, _ = jax.tree_util.tree_flatten_with_path(state)
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): leaf for path, leaf in leaves}
+
+
+def save(path: Path, state: Any, about: dict[str, Any]) -> None:
+    arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state).items()}
+    content = to_bytes(arrays, metadata={"goatrl": json.dumps(about)})
+    write_atomically(path, lambda file: file.write(content))
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """What `save` was told about the state."""
+    with _open(path) as file:
+        metadata = file.metadata() or {}
+    if "goatrl" not in metadata:
+        raise GoatError(f"{path} is damaged or not a checkpoint (it says nothing about itself)")
+    about: dict[str, Any] = json.loads(metadata["goatrl"])
+    return about
+
+
+def restore(path: Path, like: Any, part: str = "") -> Any:
+    """The state in `path`, or one part of it; `like` has the structure, shapes and types that it
+    must have.
+    """
+    inside = f"{part}/" if part else ""
+    wanted = {inside + name: leaf for name, leaf in _named_leaves(like).items()}
+    with _open(path) as file:
+        names = file.keys()
+        found = {name for name in names if name.startswith(inside)}
+        for name, leaf in wanted.items():
+            shape = tuple(file.get_slice(name).get_shape()) if name in found else None
+            if shape != tuple(leaf.shape):
+                raise GoatError(
+                    f"{path} does not fit: {name} has shape {shape or 'none'}, but this dataset "
+                    "and algorithm need "
+                    f"{tuple(leaf.shape)}; use the algorithm, dataset and seeds that it was "
+                    "trained with"
+                )
+        if found != set(wanted):
+            raise GoatError(
+                f"{path} does not fit: it holds {sorted(found - set(wanted))[0]}, which this "
+                "algorithm does not have"
+            )
+        tensors = {name: file.get_tensor(name) for name in wanted}
+    # What lives on the host stays there, with its own precision.
+    arrays = [
+        tensors[name] if isinstance(leaf, np.ndarray) else jnp.asarray(tensors[name])
+        for name, leaf in wanted.items()
+    ]
+    return jax.tree.unflatten(jax.tree.structure(like), arrays)
+
+
+def _open(path: Path) -> Any:
+    if not path.is_file():
+        raise GoatError(f"no checkpoint at {path}")
+    try:
+        return safetensors.safe_open(path, framework="numpy")
+    except (safetensors.SafetensorError, OSError) as error:
+        raise GoatError(f"{path} is damaged or not a checkpoint ({error})") from error

@@ -1,0 +1,1 @@
+"""Policies at work: in tasks or Gymnasium environments, one raw row per episode."""

@@ -1,0 +1,87 @@
+"""The agents behind a record: on disk as soon as they are trained, so that judging can be taken up
+again, and for watching them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from goatrl import algorithms
+from goatrl.disk import checkpoint
+from goatrl.experiments.records import CellConfig, Training
+from goatrl.learn import normalize
+from goatrl.runs.folder import Agents
+from goatrl.runs.offline import composition
+from goatrl.training.offline import Members, init
+from goatrl.types import Algorithm, GoatError, Spec, TrainState
+
+
+def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
+    runs = [
+        [number for _, number in run]
+        for _, run in itertools.groupby(enumerate(seeds), lambda pair: pair[1] - pair[0])
+    ]
+    text = "+".join(
+        f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs
+    )  # a file's name holds 255 letters
+    return folder / "agents" / f"{config.path(folder).stem}--seeds-{text}.safetensors"
+
+
+def save(
+    folder: Path, config: CellConfig, training: Training, algorithm: Algorithm, agents: TrainState
+) -> None:
+    """Keep trained agents, for acting alone."""
+    about = {"config": dataclasses.asdict(config), "training": dataclasses.asdict(training)}
+    checkpoint.save(
+        path(folder, config, training.seeds), that_acts(algorithm, config.spec, agents), about
+    )
+
+
+def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
+    like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
+    return _training(file), checkpoint.restore(file, that_acts(members[0][0], config.spec, like))
+
+
+def that_acts(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
+    """Agents with None for all arrays that their actions do not depend on: a tenth is left of GOAT,
+    without its critics.
+    """
+    one = jax.eval_shape(lambda many: jax.tree.map(lambda leaf: leaf[0], many), agents)
+    program = jax.make_jaxpr(algorithm.act)(
+        one, jnp.zeros((1, spec.observation_dim)), jnp.zeros((1, spec.goal_dim))
+    ).jaxpr
+    read = {id(variable) for variable in program.outvars} | {
+        id(each) for equation in program.eqns for each in equation.invars
+    }
+    arrays, structure = jax.tree.flatten(agents)
+    variables = program.invars[: len(arrays)]  # then come observation and goal
+    kept = [
+        array if id(variable) in read else None
+        for array, variable in zip(arrays, variables, strict=True)
+    ]
+    return dataclasses.replace(jax.tree.unflatten(structure, kept), step=agents.step)
+
+
+def read(file: Path) -> Agents:
+    """All agents of a file, with what they were trained for."""
+    described = checkpoint.describe(file)
+    if "config" not in described:
+        raise GoatError(
+            f"{file} holds no agents of a benchmark; those lie in the folder `agents` beside its "
+            "records"
+        )
+    config = CellConfig.from_json(described["config"])
+    entry = algorithms.recorded(config.algorithm, config.source, file)
+    algorithm = composition(entry, config.group, config.hyperparameters)
+    members = [(algorithm, seed) for seed in _training(file).seeds]
+    _, state = load(file, members, config)
+    return Agents(file, entry.label, members, state, config.spec, config.group)
+
+
+def _training(file: Path) -> Training:
+    return Training.from_json(checkpoint.describe(file)["training"])

@@ -1,0 +1,349 @@
+"""The paper's conclusions from the didactic example (section 3.1) and the benchmark (section 5),
+each checked from raw records.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goatrl.experiments import statistics
+from goatrl.experiments.records import Cell
+from goatrl.experiments.statistics import LEVEL, RESAMPLES, Interval
+
+if TYPE_CHECKING:  # a suite carries its conclusions
+    from goatrl.experiments.suites import Suite
+
+Cells = Mapping[tuple[str, str], Cell]  # (group, column label) → record
+EXPERT, NON_EXPERT, NON_EXPERT_50 = (
+    "pointreach-expert-10",
+    "pointreach-non-expert-10",
+    "pointreach-non-expert-50",
+)
+DATASETS = (EXPERT, NON_EXPERT, NON_EXPERT_50)
+HARD = ("slide-left-right", "slide-near-far", "hand-near-far")
+PESSIMISTS = ("CQL+HER", "MSG+HER")
+
+
+class Outcome(enum.StrEnum):
+    """What became of a claim."""
+
+    HELD = "held"
+    UNDECIDED = "undecided"
+    NOT_HELD = "not held"
+    NOT_CHECKED = "not checked"  # not all records that it needs are there
+
+
+Judged = tuple[Outcome, str]  # what became of a claim, and the numbers behind that
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    claim: str
+    outcome: Outcome
+    evidence: str
+
+
+def decided(share: float) -> Outcome:
+    """The rule: held if true in at least 97.5 % of resamples, not held if in at most 2.5 %. Chances
+    go by `_side_of_half`.
+    """
+    if share >= (1 + LEVEL) / 2:
+        return Outcome.HELD
+    return Outcome.NOT_HELD if share <= (1 - LEVEL) / 2 else Outcome.UNDECIDED
+
+
+def judged(true: np.ndarray, numbers: str) -> Judged:
+    """By a claim that was tried on the records, which come first, and on every resample: (1 +
+    resamples,).
+    """
+    share = float(true[1:].mean())
+    return decided(share), f"{numbers}; holds {in_resamples(share)}"
+
+
+def verdict(claim: str, found: Judged, seeds: Iterable[int]) -> Verdict:
+    """What became of a claim about records of so many seeds each. One decides nothing: all of its
+    resamples are the same.
+    """
+    outcome, evidence = found
+    if outcome is not Outcome.NOT_CHECKED and min(seeds) < 2:
+        outcome, evidence = Outcome.UNDECIDED, f"{evidence}; a single seed decides nothing"
+    return Verdict(claim, outcome, evidence)
+
+
+def in_resamples(share: float) -> str:
+    return f"in {100 * share:.0f} % of resamples"
+
+
+def above(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Whether one is higher, by more than an error of rounding: the same is not higher."""
+    return np.asarray(one - other > 1e-9)
+
+
+@dataclasses.dataclass(frozen=True)
+class Conclusion:
+    """A sentence of the paper, and the test that it holds for the cells that it needs: these
+    algorithms on these groups.
+    """
+
+    claim: str
+    judge: Callable[[Cells], Judged]
+    labels: tuple[str, ...] = ()  # none named: every column of the suite
+    groups: tuple[str, ...] = ()  # none named: every group of the suite
+    part: bool = False  # whether the groups that are recorded are enough
+
+    def needs(self, suite: Suite) -> list[tuple[str, str]]:
+        labels = self.labels or tuple(column.label for column in suite.columns)
+        return [(group, label) for group in self.groups or suite.groups for label in labels]
+
+
+# Rates and averages are arrays: of the records, then of every resample. Algorithms are resampled
+# each for itself.
+Rates = Mapping[str, np.ndarray]
+
+
+def _success(
+    cells: Cells, group: str, label: str, task: str, where: np.ndarray | None = None
+) -> np.ndarray:
+    means = cells[group, label].per_seed("success", task, where)
+    drawn = means[statistics.drawn_seeds(len(means), RESAMPLES, 0, label, group)]
+    return np.append(means.mean(), drawn.mean(axis=-1))
+
+
+def _half(cells: Cells, group: str, label: str, task: str, upper: bool) -> np.ndarray:
+    height = np.stack(cells[group, label].column("goal").tolist())[:, 1]
+    return _success(cells, group, label, task, where=(height > 1e-6) if upper else (height < -1e-6))
+
+
+def _highest(rates: Rates, label: str) -> np.ndarray:
+    return np.all(
+        [above(rates[label], other) for name, other in rates.items() if name != label], axis=0
+    )
+
+
+def _listed(rates: Rates, decimals: int = 1) -> str:
+    return ", ".join(f"{label} {values[0]:.{decimals}f}" for label, values in rates.items())
+
+
+def _bc_generalizes_from_clean_data(cells: Cells) -> Judged:
+    rates = {
+        name: _success(cells, EXPERT, name, "R20") for name in ("Goal BC", "GCSL", "HER", "CQL+HER")
+    }
+    return judged(_highest(rates, "Goal BC"), _listed(rates, 2))
+
+
+def _bc_overfits_noise(cells: Cells) -> Judged:
+    clean, noisy = (_success(cells, group, "Goal BC", "R20") for group in (EXPERT, NON_EXPERT))
+    return judged(
+        above(clean / 2, noisy), f"{clean[0]:.2f} from clean data, {noisy[0]:.2f} from noisy data"
+    )
+
+
+def _ddpg_fails_on_small_data(cells: Cells) -> Judged:
+    labels = ("GOAT", "WGCSL", "GCSL", "Goal BC", "HER", "CQL+HER")
+    places = [(group, task) for group in (EXPERT, NON_EXPERT) for task in ("R10", "R20")]
+    rates = {
+        name: np.mean([_success(cells, group, name, task) for group, task in places], axis=0)
+        for name in labels
+    }
+    return judged(
+        _highest({name: -values for name, values in rates.items()}, "HER"), _listed(rates, 2)
+    )
+
+
+def _cql_stays_in_the_data(cells: Cells) -> Judged:
+    upper, lower = (_half(cells, EXPERT, "CQL+HER", "R10", upper=up) for up in (True, False))
+    far = {group: _success(cells, group, "CQL+HER", "R20") for group in DATASETS}
+    rates = " / ".join(f"{values[0]:.2f}" for values in far.values())
+    numbers = f"upper half {upper[0]:.2f}, lower {lower[0]:.2f}; R20 {rates} on the three datasets"
+    return judged(above(upper / 2, lower) & _highest(far, NON_EXPERT_50), numbers)
+
+
+def _wgcsl_beats_gcsl(cells: Cells) -> Judged:
+    pairs = [
+        (_success(cells, group, "WGCSL", "R20"), _success(cells, group, "GCSL", "R20"))
+        for group in DATASETS
+    ]
+    numbers = ", ".join(f"{wgcsl[0]:.2f} against {gcsl[0]:.2f}" for wgcsl, gcsl in pairs)
+    return judged(np.all([above(*pair) for pair in pairs], axis=0), numbers)
+
+
+DIDACTIC = (
+    Conclusion(
+        "From clean expert data, BC generalises better to far goals (R20) than GCSL, DDPG+HER and "
+        "CQL+HER",
+        _bc_generalizes_from_clean_data,
+        ("Goal BC", "GCSL", "HER", "CQL+HER"),
+    ),
+    Conclusion(
+        "From noisy data, BC loses more than half of its success on far goals (R20)",
+        _bc_overfits_noise,
+        ("Goal BC",),
+    ),
+    Conclusion(
+        "DDPG+HER, which overestimates unseen actions, is the worst on the two small datasets",
+        _ddpg_fails_on_small_data,
+        ("GOAT", "WGCSL", "GCSL", "Goal BC", "HER", "CQL+HER"),
+    ),
+    Conclusion(
+        "CQL+HER stays in the upper half from clean data, and reaches far goals best from the "
+        "widest data",
+        _cql_stays_in_the_data,
+        ("CQL+HER",),
+    ),
+    Conclusion(
+        "WGCSL generalises better than GCSL to far goals (R20) on every dataset",
+        _wgcsl_beats_gcsl,
+        ("WGCSL", "GCSL"),
+    ),
+)
+
+
+def _averages(
+    cells: Cells, labels: Iterable[str], split: str | None = None
+) -> dict[str, np.ndarray]:
+    """Success in percent, averaged over the tasks of all cells that a conclusion needs."""
+    found = {}
+    for label in labels:
+        scores = statistics.scores(cells.values(), label, split=split)
+        drawn = statistics.resampled(scores, RESAMPLES, 0, label)
+        found[label] = 100 * np.append(statistics.average(scores), statistics.average(drawn))
+    return found
+
+
+def _labels(cells: Cells) -> list[str]:
+    return list(dict.fromkeys(label for _, label in cells))
+
+
+def _keeps_less_than(portion: float, cells: Cells) -> Judged:
+    """Every algorithm has less than a portion of its IID average on OOD tasks."""
+    iid, ood = (_averages(cells, _labels(cells), split) for split in ("iid", "ood"))
+    numbers = ", ".join(f"{label} {iid[label][0]:.1f} to {ood[label][0]:.1f}" for label in iid)
+    return judged(
+        np.all([above(portion * iid[label], ood[label]) for label in iid], axis=0), numbers
+    )
+
+
+def _ood_is_harder(cells: Cells) -> Judged:
+    return _keeps_less_than(1.0, cells)
+
+
+def _drop_by_more_than_half(cells: Cells) -> Judged:
+    return _keeps_less_than(0.5, cells)
+
+
+def _expectiles_generalize_best(cells: Cells) -> Judged:
+    ood = _averages(cells, _labels(cells), "ood")
+    return judged(_highest(ood, "GOAT(tau)"), _listed(ood))
+
+
+def _improves(cells: Cells, label: str, before: str) -> Judged:
+    """A seed of one is more likely to beat a seed of the other than not, on OOD tasks."""
+    one, other = (statistics.scores(cells.values(), name, split="ood") for name in (label, before))
+    drawn = statistics.resampled_improvement(one, other)
+    chance = statistics.percentiles(statistics.probability_of_improvement(one, other), drawn)
+    value, low, high = (_beside_half(each) for each in (chance.value, chance.low, chance.high))
+    averages = _listed(_averages(cells, (before, label), "ood"))
+    sure = f"95 % interval {low} to {high}, above 1/2 {in_resamples(float((drawn > 0.5).mean()))}"
+    return _side_of_half(
+        chance
+    ), f"{averages}; probability of improvement {value}, {sure}; OOD tasks: {len(one.by_task())}"
+
+
+def _side_of_half(chance: Interval) -> Outcome:
+    """The rule by the interval that is printed, so that both always agree: an end that is one half
+    exactly includes it.
+    """
+    if chance.low > 0.5:
+        return Outcome.HELD
+    return Outcome.NOT_HELD if chance.high < 0.5 else Outcome.UNDECIDED
+
+
+def _beside_half(value: float) -> str:
+    """Two decimals, or as many as tell on which side of one half it lies."""
+    texts = (f"{value:.{places}f}" for places in range(2, 18))
+    return next(text for text in texts if float(text) != 0.5 or value == 0.5)
+
+
+def _goat_improves_on_wgcsl(cells: Cells) -> Judged:
+    return _improves(cells, "GOAT", "WGCSL")
+
+
+def _imitation_beats_pessimism(cells: Cells) -> Judged:
+    ood = _averages(cells, _labels(cells), "ood")
+    imitation = [values for label, values in ood.items() if label not in PESSIMISTS]
+    lowest, highest = (
+        np.min(imitation, axis=0),
+        np.max([ood[label] for label in PESSIMISTS], axis=0),
+    )
+    return judged(above(lowest, highest), _listed(ood))
+
+
+def _pessimism_fails_on_hard_tasks(cells: Cells) -> Judged:
+    mean = _averages(cells, _labels(cells))
+    return judged(
+        np.all([above(mean["GOAT"] / 2, mean[label]) for label in PESSIMISTS], axis=0),
+        _listed(mean),
+    )
+
+
+BENCHMARK = (
+    Conclusion(
+        "OOD generalisation is harder than IID tasks: every algorithm has a lower average there",
+        _ood_is_harder,
+    ),
+    Conclusion(
+        "The success of GoFAR, GCSL and BC drops by more than half on OOD tasks",
+        _drop_by_more_than_half,
+        ("GoFAR", "GCSL", "BC"),
+    ),
+    Conclusion(
+        "GOAT(tau) generalises best: the highest OOD average of all", _expectiles_generalize_best
+    ),
+    Conclusion("GOAT improves on WGCSL on OOD tasks", _goat_improves_on_wgcsl, ("GOAT", "WGCSL")),
+    Conclusion(
+        "Weighted imitation (GOAT(tau), GOAT, WGCSL) has higher OOD averages than pessimism "
+        "(CQL+HER, MSG+HER)",
+        _imitation_beats_pessimism,
+        ("GOAT(tau)", "GOAT", "WGCSL", *PESSIMISTS),
+    ),
+    Conclusion(
+        "Pessimism (CQL+HER, MSG+HER) fails on Slide and HandReach: its average is below half of "
+        "GOAT's",
+        _pessimism_fails_on_hard_tasks,
+        ("GOAT", *PESSIMISTS),
+        HARD,
+    ),
+)
+
+
+def check(suite: Suite, cells: Sequence[Cell]) -> list[Verdict]:
+    """Every conclusion of a suite with its verdict and the numbers behind it."""
+    recorded = {(cell.config.group, cell.label): cell for cell in cells}
+    return [
+        _verdict(conclusion, conclusion.needs(suite), recorded) for conclusion in suite.statements
+    ]
+
+
+def rises(label: str, before: str) -> Conclusion:
+    """One more component, better on OOD tasks."""
+    claim = f"{label} improves on {before} on OOD tasks"
+    return Conclusion(
+        claim, lambda cells: _improves(cells, label, before), (before, label), part=True
+    )
+
+
+def _verdict(conclusion: Conclusion, needs: Sequence[tuple[str, str]], recorded: Cells) -> Verdict:
+    if conclusion.part:
+        incomplete = {group for group, label in needs if (group, label) not in recorded}
+        needs = [(group, label) for group, label in needs if group not in incomplete]
+    if not needs or not all(key in recorded for key in needs):
+        return Verdict(conclusion.claim, Outcome.NOT_CHECKED, "not all of its cells are recorded")
+    cells = {key: recorded[key] for key in needs}
+    return verdict(
+        conclusion.claim, conclusion.judge(cells), (len(cell.seeds) for cell in cells.values())
+    )

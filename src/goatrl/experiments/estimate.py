@@ -1,0 +1,90 @@
+"""About how long a plan takes. Rates are those of benchmarks/README.md; the first cells of a run
+soon know better.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+
+import jax
+
+from goatrl.experiments.finetuning import Planned as Curve
+from goatrl.experiments.grid import Planned, batches
+from goatrl.types import Algorithm, Spec
+
+FLOPS_PER_WEIGHT = (
+    12  # of an update, per sample: the passes with gradients take six, the others two each
+)
+CORE_RATE, GPU_RATE = 75e9, 40e12  # floating-point operations per second
+GPU_LATENCY = 100e-6  # seconds per update, however small it is
+COMPILATION = 8.0  # seconds
+ROBOT_STEPS = 600.0  # simulated per core and second
+
+
+def seconds(planned: Sequence[Planned]) -> tuple[float, float]:
+    """Training and judging of all that is missing. On a machine with a GPU the two overlap."""
+    missing = batches(planned)
+    return sum(map(_training, missing)), sum(_judging(cell) for cells in missing for cell in cells)
+
+
+def _training(together: Sequence[Planned]) -> float:
+    config, members = together[0].config, sum(len(cell.missing) for cell in together)
+    return _updating(together[0].algorithm, config.spec, config.updates, config.batch_size, members)
+
+
+def _updating(
+    algorithm: Algorithm, spec: Spec, updates: int, batch_size: int, members: int
+) -> float:
+    state = jax.eval_shape(lambda: algorithm.init(jax.random.key(0), spec))
+    weights = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(state.params))
+    work = FLOPS_PER_WEIGHT * weights * batch_size * updates * members
+    if jax.default_backend() == "cpu":
+        return COMPILATION + work / (CORE_RATE * (os.cpu_count() or 1))
+    return COMPILATION + work / GPU_RATE + GPU_LATENCY * updates
+
+
+def _judging(cell: Planned) -> float:
+    if cell.group.family == "point":
+        return 0.0
+    episodes = sum(task.episodes for task in cell.tasks) * len(cell.missing)
+    return _simulating(episodes * cell.config.spec.horizon)
+
+
+def _simulating(steps: int) -> float:
+    return steps / (ROBOT_STEPS * (os.cpu_count() or 1))
+
+
+def finetuning_seconds(planned: Sequence[Curve]) -> float:
+    """Of curves that are not recorded: training offline, once for each group and algorithm, then
+    acting, updates and judging.
+    """
+    offline = {
+        (cell.group.name, cell.offline.algorithm): cell.offline
+        for cell in planned
+        if cell.offline is not None
+    }
+    seconds = sum(
+        _updating(
+            config.members()[0][0],
+            config.spec,
+            config.updates,
+            config.batch_size,
+            len(config.seeds),
+        )
+        for config in offline.values()
+    )
+    for cell in planned:
+        schedule, members = cell.about["schedule"], len(cell.seeds)
+        rounds = cell.episodes // schedule["episodes"]
+        judged = (1 + -(-rounds // cell.about["judge_every"])) * cell.about["judged_episodes"]
+        seconds += _updating(
+            cell.agent(),
+            cell.group.spec,
+            rounds * schedule["updates"],
+            schedule["batch_size"],
+            members,
+        )
+        seconds += _simulating(members * (cell.episodes + judged) * cell.group.spec.horizon)
+    return seconds

@@ -1,0 +1,386 @@
+"""Runs the cells of a suite that have no record yet; cells that differ only in floats train
+together.
+
+While some cells train, those before are judged: the former is work for the GPU, the latter for the
+processor's cores.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from goatrl import algorithms, tasks
+from goatrl.data.problems import Problem, open_problem
+from goatrl.disk.files import locked
+from goatrl.disk.versions import versions
+from goatrl.evaluation.episodes import evaluate
+from goatrl.experiments import agents, records
+from goatrl.experiments.records import Cell, CellConfig, Training
+from goatrl.experiments.suites import SUITES, Column, Suite
+from goatrl.learn.parameters import hyperparameters, override
+from goatrl.sim.threads import step_aside
+from goatrl.tasks import Task, TaskGroup
+from goatrl.training.offline import Diverged, check_schedule, default_interval, train
+from goatrl.types import Algorithm, GoatError, Settings, TrainState, unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far some cells are."""
+
+    cells: Sequence[Planned]
+    what: str  # "training" or "judging"
+    done: int  # updates or simulated steps
+    total: int
+    losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    recorded: Cell | None = None  # the one cell that is ready now
+
+    @property
+    def title(self) -> str:
+        return f"{self.what} {title(self.cells)}"
+
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Planned:
+    """A cell that is wanted, with what its folder already holds of it."""
+
+    label: str
+    problem: (
+        Problem | None
+    )  # none where all cells of its group are recorded: nothing needs the dataset then
+    group: TaskGroup
+    algorithm: Algorithm
+    config: CellConfig
+    recorded: Cell | None  # when it was planned: others may add to the folder meanwhile
+    missing: tuple[int, ...]  # seeds
+    tasks: tuple[Task, ...]  # all that its agents are run on
+
+
+def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
+    """A suite's columns of these algorithms (all, if none is named), and a new column for each that
+    it does not have.
+    """
+    mine = {column.algorithm for column in columns}
+    chosen = [column for column in columns if not names or column.algorithm in names]
+    taken = {column.label for column in columns}
+    for name in dict.fromkeys(name for name in names if name not in mine):
+        entry = algorithms.resolve(name)
+        if entry.label in taken:
+            raise GoatError(
+                f"{name} is registered as {entry.label}, a column that is there already; give it "
+                "another label"
+            )
+        taken.add(entry.label)
+        chosen.append(Column(entry.label, entry.name))
+    return chosen
+
+
+def plan(
+    suite: Suite,
+    folder: Path,
+    *,
+    seeds: int,
+    groups: Sequence[str] = (),
+    algorithm_names: Sequence[str] = (),
+    data: Mapping[str, Path] | None = None,
+    updates: int | None = None,
+    prepare: Callable[[Sequence[str]], None] = lambda groups: None,
+) -> list[Planned]:
+    """All cells of a suite, in its order, after the choice of groups and algorithms.
+
+    `prepare` is told the groups whose own datasets will be opened, before they are.
+    """
+    data = data or {}
+    for name in (*groups, *data):
+        if name not in suite.groups:
+            raise unknown(f"group of {suite.name}", name, suite.groups)
+    if seeds < 1:
+        raise GoatError(f"at least one seed is needed, not {seeds}")
+    columns = choose_columns(suite.columns, algorithm_names)
+    present = {(cell.config.group, cell.label): cell for cell in suite_cells(suite, folder)}
+
+    def unfinished(name: str) -> bool:
+        cells = [present.get((name, column.label)) for column in columns]
+        return any(cell is None or not set(range(seeds)) <= set(cell.seeds) for cell in cells)
+
+    chosen = groups or suite.groups
+    opened = [name for name in chosen if name in data or unfinished(name)]
+    prepare([name for name in opened if name not in data])
+    planned = []
+    for name in chosen:
+        group = tasks.get(name)
+        problem = open_problem(name, data.get(name)) if name in opened else None
+        spec = group.spec if problem is None else problem.spec
+        used = {cell.config.checksum for (where, _), cell in present.items() if where == name}
+        if problem is not None:
+            used.add(problem.episodes.checksum())
+        if len(used) > 1:
+            raise GoatError(
+                f"{folder} holds records on {name} that were trained on another dataset (differs "
+                "in checksum); "
+                f"choose another --out, or name that dataset with --data {name}=FILE"
+            )
+        (checksum,) = used
+        evaluation = group.evaluation_checksum()
+        for column in columns:
+            entry = algorithms.get(column.algorithm)
+            algorithm = _compose(column, group.settings)
+            recorded = present.get((name, column.label))
+            config = CellConfig(
+                group=name,
+                algorithm=entry.name,
+                source=entry.source,
+                hyperparameters=hyperparameters(algorithm),
+                spec=spec,
+                checksum=checksum,
+                evaluation=evaluation,
+                updates=group.settings.updates if updates is None else updates,
+                batch_size=group.settings.batch_size,
+            )
+            check_schedule(
+                config.updates,
+                default_interval(config.updates, algorithm.target_every),
+                algorithm.target_every,
+            )
+            if recorded is not None and recorded.config != config:
+                fields = [
+                    f.name
+                    for f in dataclasses.fields(config)
+                    if getattr(config, f.name) != getattr(recorded.config, f.name)
+                ]
+                raise GoatError(
+                    f"{folder} holds {column.label} on {name} of another configuration (differs "
+                    f"in {', '.join(fields)}); "
+                    "choose another --out"
+                )
+            missing = tuple(
+                seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds
+            )
+            judged = _judged(suite, group, config)
+            planned.append(
+                Planned(column.label, problem, group, algorithm, config, recorded, missing, judged)
+            )
+    return planned
+
+
+def run(
+    suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnProgress
+) -> list[str]:
+    """Fill what is missing; agents are on disk as soon as they are trained, a cell as soon as it is
+    judged.
+
+    Returns what diverged, which stops no other cell.
+    """
+    failures: list[str] = []
+    waiting = deque(batches(planned))
+    if waiting:
+        with locked(folder):
+            # a folder in which nothing could be recorded is refused before anything is trained
+            pass
+    stopping = threading.Event()
+
+    def report(progress: Progress) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt  # also in the thread that judges, which no signal reaches
+        on_progress(progress)
+
+    with ThreadPoolExecutor(max_workers=1, initializer=step_aside) as judge:
+        judging: Future[None] | None = None
+        try:
+            while waiting:
+                together = waiting.popleft()
+                try:
+                    trained = _trained(together, folder, report)
+                except Diverged as error:
+                    if (
+                        len(together) > 1
+                    ):  # once more, each for itself: the others are not lost with the one
+                        waiting.extendleft([cell] for cell in reversed(together))
+                    else:
+                        failures.append(f"{title(together)}: {error}")
+                    continue
+                if judging is not None:
+                    judging.result()
+                judging = judge.submit(_judge, suite, trained, folder, report)
+            if judging is not None:
+                judging.result()
+        except BaseException:
+            stopping.set()
+            raise
+    return failures
+
+
+def batches(planned: Iterable[Planned]) -> list[list[Planned]]:
+    """What is missing, in order, as lists of cells that train together."""
+    missing, found = [cell for cell in planned if cell.missing], []
+    while missing:
+        found.append([cell for cell in missing if _train_together(missing[0], cell)])
+        missing = [cell for cell in missing if cell not in found[-1]]
+    return found
+
+
+def _train_together(one: Planned, other: Planned) -> bool:
+    structures = {jax.tree.structure(cell.algorithm) for cell in (one, other)}
+    return one.config.group == other.config.group and len(structures) == 1
+
+
+def title(cells: Sequence[Planned]) -> str:
+    what = (
+        ", ".join(cell.label for cell in cells)
+        if len(cells) <= 2
+        else f"{cells[0].config.algorithm} × {len(cells)}"
+    )
+    return f"{what} on {cells[0].group.label}"
+
+
+Trained = list[tuple[Planned, Training, TrainState]]
+
+
+def _trained(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trained:
+    """The agents of some cells: those on disk, the others after training, all of them at once."""
+    files = {cell.label: agents.path(folder, cell.config, cell.missing) for cell in cells}
+    ready = [cell for cell in cells if files[cell.label].exists()]
+    try:
+        found = [
+            (cell, *agents.load(files[cell.label], _members(cell), cell.config)) for cell in ready
+        ]
+    except GoatError as error:
+        raise GoatError(f"{error}; delete this file to train its agents again") from None
+    rest = [cell for cell in cells if cell not in ready]
+    return found + (_train(rest, folder, report) if rest else [])
+
+
+def _members(cell: Planned) -> list[tuple[Algorithm, int]]:
+    return [(cell.algorithm, seed) for seed in cell.missing]
+
+
+def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trained:
+    config, problem = cells[0].config, cells[0].problem
+    assert problem is not None
+    members = [member for cell in cells for member in _members(cell)]
+    interval = default_interval(config.updates, cells[0].algorithm.target_every)
+    report(Progress(cells, "training", 0, config.updates))
+    started, courses = time.perf_counter(), []
+    for chunk in train(
+        members,
+        problem.spec,
+        problem.episodes,
+        updates=config.updates,
+        batch_size=config.batch_size,
+        interval=interval,
+    ):
+        chunk.check_finite([seed for _, seed in members])
+        courses.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
+        losses = {name: float(values.mean()) for name, values in courses[-1].items()}
+        report(Progress(cells, "training", chunk.step, config.updates, losses))
+    seconds = time.perf_counter() - started
+    found, position = [], 0
+    for cell in cells:
+        mine = slice(position, position + len(cell.missing))
+        position = mine.stop
+        curves = {name: _course([course[name][mine] for course in courses]) for name in courses[0]}
+        training = Training(cell.missing, versions(), len(members), seconds, curves)
+        state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
+        agents.save(folder, cell.config, training, cell.algorithm, state)
+        found.append((cell, training, state))
+    return found
+
+
+def _course(reports: Sequence[np.ndarray]) -> list[list[float]]:
+    """A metric report by report → seed by seed, with as many digits as a picture shows."""
+    return [[float(f"{value:.4g}") for value in course] for course in np.stack(reports, axis=1)]
+
+
+def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> None:
+    for cell, training, state in trained:
+
+        def judged(done: int, total: int, cell: Planned = cell) -> None:
+            report(Progress([cell], "judging", done, total))
+
+        episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=judged)
+        whole = records.add(
+            folder, Cell(suite.name, cell.label, cell.config, (training,), episodes)
+        )
+        report(Progress([cell], "judging", 1, 1, recorded=whole))
+
+
+def suite_cells(suite: Suite, folder: Path) -> list[Cell]:
+    """The records of a folder that belong to a suite."""
+    return belonging(suite, records.read_all(folder), folder)
+
+
+def belonging(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell]:
+    """The cells of a suite among those of a folder, in the order of its groups and columns. One
+    that is there twice is refused.
+
+    A record belongs to every suite that has a column of its composition, whichever suite it was
+    made for: no cell that two experiments share is run twice. A column that was added to a suite
+    belongs to that suite alone.
+    """
+    columns = {
+        (
+            group.name,
+            column.algorithm,
+            _text(hyperparameters(_compose(column, group.settings))),
+        ): column.label
+        for group in map(tasks.get, suite.groups)
+        for column in suite.columns
+    }
+    found: dict[tuple[str, str], Cell] = {}
+    for cell in cells:
+        group = cell.config.group
+        label = columns.get((group, cell.config.algorithm, _text(cell.config.hyperparameters)))
+        if label is None and (cell.suite != suite.name or group not in suite.groups):
+            continue
+        label = cell.label if label is None else label
+        if (group, label) in found:
+            raise GoatError(
+                f"{folder} holds two records of {label} on {group}; keep one configuration per "
+                "folder"
+            )
+        found[group, label] = dataclasses.replace(cell, suite=suite.name, label=label)
+    order = {column.label: place for place, column in enumerate(suite.columns)}
+    return sorted(
+        found.values(),
+        key=lambda c: (suite.groups.index(c.config.group), order.get(c.label, len(order)), c.label),
+    )
+
+
+def _compose(column: Column, settings: Settings) -> Algorithm:
+    return override(algorithms.get(column.algorithm).build(settings), column.overrides)
+
+
+def _judged(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:
+    """The group's tasks, and its map if this suite draws it, or one that shares the cell: either
+    may come first.
+    """
+    drawn = [
+        column
+        for other in SUITES
+        if other.maps
+        for column in other.columns
+        if column.algorithm == config.algorithm
+    ]
+    shared = any(
+        hyperparameters(_compose(column, group.settings)) == config.hyperparameters
+        for column in drawn
+    )
+    return group.judged() if suite.maps or shared else group.tasks
+
+
+def _text(numbers: Mapping[str, Any]) -> str:
+    return json.dumps(dict(numbers), sort_keys=True)

@@ -1,0 +1,320 @@
+"""Each experiment as data: which compositions, on which task groups, beside which table of the
+paper.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from goatrl import tasks
+from goatrl.algorithms.goat import ENSEMBLE
+from goatrl.experiments.claims import BENCHMARK, DIDACTIC, Conclusion, rises
+from goatrl.tasks import fetch
+from goatrl.types import unknown
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """One algorithm of a table: a registered name, numbers that differ from its own, and the
+    paper's heading.
+    """
+
+    label: str
+    algorithm: str
+    overrides: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    name: str
+    summary: str
+    groups: tuple[str, ...]
+    columns: tuple[Column, ...]
+    paper: Mapping[str, str]  # metric → table of the paper, where there is one
+    statements: tuple[Conclusion, ...] = ()  # what the paper concludes from it
+    percent: bool = False  # whether success is shown in percent, as the paper does for robots
+    averages: str = ""  # table of the paper that has averages over tasks only
+    # whether agents are also run on the grid of goals that is drawn as a map of what they reach
+    maps: bool = False
+
+    @property
+    def home(self) -> str:
+        """The folder that suites share which have cells in common."""
+        return "robots" if self.percent else "pointreach"
+
+    @property
+    def decimals(self) -> int:
+        """As many as the paper prints."""
+        return 1 if self.percent else 2
+
+    def scale(self, metric: str) -> float:
+        """By which a recorded metric is multiplied to be shown."""
+        return 100.0 if self.percent and metric == "success" else 1.0
+
+
+POINTREACH_COLUMNS = (
+    Column("GOAT", "goat"),
+    Column("WGCSL", "wgcsl"),
+    Column("GCSL", "gcsl"),
+    Column("Goal BC", "bc"),
+    Column("HER", "ddpg_her"),
+    Column("CQL+HER", "cql_her"),
+)
+POINTREACH_GROUPS = ("pointreach-expert-10", "pointreach-non-expert-10", "pointreach-non-expert-50")
+
+PAPER_COLUMNS = (
+    Column("GOAT(tau)", "goat_tau"),
+    Column("GOAT", "goat"),
+    Column("WGCSL", "wgcsl"),
+    Column("GCSL", "gcsl"),
+    Column("BC", "bc"),
+    Column("GoFAR", "gofar"),
+    Column("DDPG+HER", "ddpg_her"),
+    Column("CQL+HER", "cql_her"),
+    Column("MSG+HER", "msg_her"),
+    Column("MARWIL+HER", "marwil_her"),
+    Column("IQL+HER", "iql_her"),
+)
+
+SLIDE_BY_END = tuple(
+    column
+    for column in PAPER_COLUMNS
+    if column.algorithm in ("goat_tau", "goat", "wgcsl", "marwil_her", "bc")
+)
+
+ROBOTS = tuple(group.name for group in tasks.robots())
+LADDER = (
+    ("+HER", "BC"),
+    ("+EAW", "+HER"),
+    ("+DSW", "+EAW"),
+    ("+Ens", "+DSW"),
+    ("+UW", "+Ens"),
+    ("+ER", "+UW"),
+)
+PUSH_AND_PICK = tuple(name for name in ROBOTS if name.startswith(("push", "pick")))
+
+
+def ablation(
+    name: str,
+    summary: str,
+    columns: Sequence[Column],
+    averages: str = "",
+    groups: tuple[str, ...] = ROBOTS,
+    table: str = "",
+    statements: tuple[Conclusion, ...] = (),
+) -> Suite:
+    """An experiment of the appendix, on all robots unless said otherwise."""
+    beside = {"success": table} if table else {}
+    return Suite(
+        f"ablation-{name}",
+        summary,
+        groups,
+        tuple(columns),
+        beside,
+        statements,
+        percent=True,
+        averages=averages,
+    )
+
+
+SUITES = (
+    Suite(
+        "paper",
+        "The paper's main table: all of its algorithms on the Fetch and Shadow Hand robots.",
+        ROBOTS,
+        PAPER_COLUMNS,
+        {"success": "benchmark_success", "return": "benchmark_return"},
+        statements=BENCHMARK,
+        percent=True,
+        maps=True,
+    ),
+    Suite(
+        "pointreach",
+        "The paper's 2-D didactic example: three datasets, six algorithms, goals on two circles.",
+        POINTREACH_GROUPS,
+        POINTREACH_COLUMNS,
+        {"success": "pointreach_success", "return": "pointreach_return"},
+        statements=DIDACTIC,
+    ),
+    Suite(
+        "pointreach-imbalanced",
+        "The same with a few trajectories on the lower half circle (appendix; the paper shows a "
+        "figure, no numbers).",
+        tuple(name.replace("pointreach-", "pointreach-imbalanced-") for name in POINTREACH_GROUPS),
+        POINTREACH_COLUMNS,
+        {},
+    ),
+    Suite(
+        "pointreach-cql-alpha",
+        "CQL+HER with the weight α of its penalty from 0.01 to 5 (appendix).",
+        POINTREACH_GROUPS,
+        tuple(
+            Column(f"alpha={a:g}", "cql_her", {"conservative.alpha": a})
+            for a in (5.0, 2.0, 1.0, 0.1, 0.01)
+        ),
+        {"success": "pointreach_cql_alpha_success"},
+    ),
+    Suite(
+        "slide-by-end",
+        "Slide Left-Right after data that starts on both sides and only has to end on the right, "
+        "beside the paper's numbers.",
+        tuple(group.name for group in fetch.VARIANTS),
+        SLIDE_BY_END,
+        {"success": "benchmark_success", "return": "benchmark_return"},
+        percent=True,
+    ),
+    ablation(
+        "components",
+        "From BC to GOAT(tau), one component after the other.",
+        [
+            Column("BC", "bc"),
+            Column("+HER", "gcsl"),
+            Column("+EAW", "marwil_her"),
+            Column("+DSW", "wgcsl"),
+            Column("+Ens", "wgcsl_ens"),
+            Column("+UW", "goat"),
+            Column("+ER", "goat_tau"),
+        ],
+        averages="ablation_components",
+        statements=tuple(rises(*pair) for pair in LADDER),
+    ),
+    ablation(
+        "ensemble-size",
+        "GOAT with 2, 3, 5 and 7 critics.",
+        [
+            Column(f"N={n}", "goat", {} if n == ENSEMBLE else {"q_ensemble.size": n})
+            for n in (2, 3, 5, 7)
+        ],
+        averages="ablation_ensemble_size",
+    ),
+    ablation(
+        "value",
+        "GOAT with Q(s, a, g), with V(s, g), and with V(s, g) and the χ² weight.",
+        [
+            Column("GOAT", "goat"),
+            Column("GOAT(V)", "goat_v"),
+            Column("GOAT(V+chi2)", "goat_v_chi2"),
+        ],
+        table="ablation_value_function_success",
+    ),
+    ablation(
+        "expectile",
+        "Expectile regression in WGCSL and GOAT, with the paper's τ < 0.5 and with 1 − τ.",
+        [
+            Column("WGCSL", "wgcsl"),
+            Column("WGCSL+ER", "wgcsl_er"),
+            Column("WGCSL+ER, 1-tau", "wgcsl_er_optimistic"),
+            Column("GOAT", "goat"),
+            Column("GOAT+ER", "goat_tau"),
+            Column("GOAT+ER, 1-tau", "goat_tau_optimistic"),
+        ],
+        averages="ablation_expectile",
+        statements=(
+            rises("WGCSL+ER", "WGCSL"),
+            rises("WGCSL+ER", "WGCSL+ER, 1-tau"),
+            rises("GOAT+ER", "GOAT"),
+            rises("GOAT+ER", "GOAT+ER, 1-tau"),
+        ),
+    ),
+    ablation(
+        "expectile-tau",
+        "WGCSL+ER with τ from 0.1 to 0.9 (the paper shows a figure, no numbers).",
+        [
+            Column(f"tau={tau:g}", "wgcsl_er", {"q_ensemble.tau": tau})
+            for tau in (0.1, 0.3, 0.5, 0.7, 0.9)
+        ],
+    ),
+    ablation(
+        "ensemble-others",
+        "An ensemble of critics in other algorithms (the paper shows a figure, no numbers).",
+        [
+            Column("DDPG+HER", "ddpg_her"),
+            Column("DDPG+HER+Ens", "ddpg_her_ens"),
+            Column("MARWIL+HER", "marwil_her"),
+            Column("MARWIL+HER+Ens", "marwil_her_ens"),
+            Column("WGCSL", "wgcsl"),
+            Column("WGCSL+Ens", "wgcsl_ens"),
+        ],
+    ),
+    ablation(
+        "her-others",
+        "Relabelling in GoFAR and MARWIL (the paper shows a figure, no numbers).",
+        [
+            Column("GoFAR", "gofar"),
+            Column("GoFAR+HER", "gofar_her"),
+            Column("MARWIL", "marwil"),
+            Column("MARWIL+HER", "marwil_her"),
+        ],
+    ),
+    ablation(
+        "underestimation",
+        "WGCSL with values pushed down by CQL or by expectile regression (the paper shows a "
+        "figure, no numbers).",
+        [
+            Column("WGCSL", "wgcsl"),
+            Column("WGCSL+CQL", "wgcsl_cql"),
+            Column("WGCSL+ER", "wgcsl_er"),
+        ],
+    ),
+    ablation(
+        "gofar",
+        "The parts of GoFAR on HandReach.",
+        [
+            Column("GoFAR", "gofar"),
+            Column("GoFAR(binary)", "gofar_binary"),
+            Column("GoFAR(binary+Q)", "gofar_binary_q"),
+            Column("GoFAR(binary+exp)", "gofar_binary_exp"),
+            Column("GoFAR(binary+relabel)", "gofar_binary_relabel"),
+            Column("GoFAR(binary+exp+relabel)", "gofar_binary_exp_relabel"),
+        ],
+        groups=("hand-near-far",),
+        table="ablation_gofar_success",
+    ),
+    ablation(
+        "drw",
+        "WGCSL with and without the discounted relabelling weight.",
+        [Column("WGCSL", "wgcsl"), Column("WGCSL+DRW", "wgcsl_drw")],
+        averages="ablation_drw",
+    ),
+    ablation(
+        "adsw",
+        "WGCSL with a selection threshold that is learned for each state and goal.",
+        [
+            Column("WGCSL", "wgcsl"),
+            *(
+                Column(f"ADSW, beta={b:g}", "wgcsl_adsw", {"adaptive_selection.beta": b})
+                for b in (0.8, 0.9, 0.95)
+            ),
+        ],
+        groups=PUSH_AND_PICK,
+        table="ablation_adaptive_dsw_success",
+    ),
+    ablation(
+        "msg",
+        "MSG+HER with its pessimism c from 1 to 7.",
+        [
+            Column(f"c={c:g}", "msg_her", {"maximization.pessimism": c})
+            for c in (1.0, 3.0, 5.0, 7.0)
+        ],
+        averages="ablation_msg_c",
+    ),
+    ablation(
+        "rnd",
+        "GOAT with random network distillation as its uncertainty.",
+        [Column("GOAT", "goat"), Column("GOAT(RND)", "goat_rnd"), Column("WGCSL", "wgcsl")],
+        averages="ablation_rnd",
+    ),
+    ablation(
+        "released",
+        "The paper's equations beside what the released code runs.",
+        [Column("GOAT", "goat"), Column("GOAT(released)", "goat_released")],
+    ),
+)
+
+
+def get(name: str) -> Suite:
+    known = {suite.name: suite for suite in SUITES}
+    if name not in known:
+        raise unknown("suite", name, known)
+    return known[name]

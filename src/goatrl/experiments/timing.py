@@ -1,0 +1,308 @@
+"""How long algorithms train (appendix "Training Time"): measured, recorded, and what is said of it,
+from records alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goatrl import algorithms, tasks
+from goatrl.disk.files import write_atomically
+from goatrl.disk.versions import versions
+from goatrl.experiments import records, suites
+from goatrl.experiments.claims import Outcome, Verdict
+from goatrl.experiments.suites import Column
+from goatrl.learn.parameters import hyperparameters
+from goatrl.training.offline import check_schedule, default_interval, train
+from goatrl.types import Algorithm, Episodes, GoatError, make_episodes
+
+HOME = Path("bench") / "training-time"
+GROUP = tasks.get("push-left-right")
+EPISODES = 5_000
+SHORTEST, LONGEST = "BC and GCSL train the shortest", "MSG+HER trains the longest"
+SECOND = "CQL+HER trains the second longest"
+CHUNKS = 3  # measured, after a first one in which programs are compiled
+Span = tuple[float, float]
+SCHEMA = pa.schema([("chunk", pa.int64()), ("updates", pa.int64()), ("seconds", pa.float64())])
+_FORMAT = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    name: str
+    summary: str
+    columns: tuple[Column, ...]
+    groups: tuple[str, ...]
+
+
+SUITE = Suite(
+    "training-time",
+    "Time that algorithms train on FetchPush, all on one machine (appendix; the paper shows a "
+    "figure, no numbers).",
+    suites.get("paper").columns,
+    (GROUP.name,),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """All that decides a time, but the machine. Algorithms are compared that have the last five in
+    common.
+    """
+
+    algorithm: str
+    source: str  # SHA-256 of the user's file, for an algorithm that comes from one
+    hyperparameters: Mapping[str, Any]
+    group: str
+    episodes: int
+    seeds: int  # trained at once
+    updates: int
+    batch_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Timing:
+    """The time that the seeds of an algorithm train together, from that of some chunks of their
+    updates.
+    """
+
+    label: str
+    config: Config
+    versions: Mapping[str, str]
+    interval: int  # updates of a chunk
+    chunks: tuple[float, ...]  # seconds of each
+
+    @property
+    def seconds(self) -> float:
+        """Of all updates."""
+        return float(np.median(self.every_seconds))
+
+    @property
+    def every_seconds(self) -> list[float]:
+        """Of all updates, by each chunk."""
+        return [seconds * self.config.updates / self.interval for seconds in self.chunks]
+
+    @property
+    def span(self) -> Span:
+        """Of all updates, by the shortest and by the longest chunk."""
+        return min(self.every_seconds), max(self.every_seconds)
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    label: str
+    algorithm: Algorithm
+    config: Config
+    interval: int
+    recorded: Timing | None
+
+
+def plan(
+    folder: Path, columns: Sequence[Column], *, seeds: int, updates: int | None = None
+) -> list[Planned]:
+    """All timings that are wanted, in order. A folder with times of another machine or
+    configuration is refused.
+    """
+    if seeds < 1:
+        raise GoatError(f"at least one seed is needed, not {seeds}")
+    updates, batch_size = (
+        GROUP.settings.updates if updates is None else updates,
+        GROUP.settings.batch_size,
+    )
+    present = {timing.label: timing for timing in read_all(folder)}
+    common = {
+        "group": GROUP.name,
+        "episodes": EPISODES,
+        "seeds": seeds,
+        "updates": updates,
+        "batch_size": batch_size,
+    }
+    for timing in present.values():
+        _refuse(folder, timing, common)
+    planned = []
+    for column in columns:
+        entry, recorded = algorithms.get(column.algorithm), present.get(column.label)
+        algorithm = entry.build(GROUP.settings)
+        interval = default_interval(
+            updates, algorithm.target_every
+        )  # that of `goat bench`, whose compiled programs serve here
+        check_schedule(updates, interval, algorithm.target_every)
+        config = Config(
+            entry.name,
+            entry.source,
+            hyperparameters(algorithm),
+            GROUP.name,
+            EPISODES,
+            seeds,
+            updates,
+            batch_size,
+        )
+        if recorded is not None:
+            _refuse(folder, recorded, dataclasses.asdict(config))
+        planned.append(Planned(column.label, algorithm, config, interval, recorded))
+    devices, here = {timing.versions["device"] for timing in present.values()}, versions()["device"]
+    if any(each.recorded is None for each in planned) and devices - {here}:
+        raise GoatError(
+            f"{folder} holds times of {', '.join(sorted(devices))}, this is {here}; choose "
+            "another --out"
+        )
+    return planned
+
+
+def _refuse(folder: Path, recorded: Timing, wanted: Mapping[str, Any]) -> None:
+    different = [name for name, value in wanted.items() if getattr(recorded.config, name) != value]
+    if different:
+        raise GoatError(
+            f"{folder} holds the time of {recorded.label} with other {', '.join(different)}; "
+            "choose another --out"
+        )
+
+
+def run(planned: Sequence[Planned], folder: Path, on_chunk: Callable[[Planned, int], None]) -> None:
+    """Measure what is not recorded, one algorithm after the other. `on_chunk` is told how many
+    chunks are done.
+    """
+    missing = [each for each in planned if each.recorded is None]
+    if missing:
+        episodes = _made_up()
+        for each in missing:
+            write(folder, _measure(each, episodes, on_chunk))
+
+
+def _made_up() -> Episodes:
+    """As large as a dataset of Push; times do not depend on what the numbers are."""
+    spec, generator = GROUP.spec, np.random.default_rng(0)
+    states, actions = (EPISODES, spec.horizon + 1), (EPISODES, spec.horizon)
+    shapes = [
+        (*states, spec.observation_dim),
+        (*states, spec.goal_dim),
+        (*actions, spec.action_dim),
+        (EPISODES, spec.goal_dim),
+    ]
+    return make_episodes(*(generator.uniform(-1, 1, shape) for shape in shapes))
+
+
+def _measure(
+    planned: Planned, episodes: Episodes, on_chunk: Callable[[Planned, int], None]
+) -> Timing:
+    members = [(planned.algorithm, seed) for seed in range(planned.config.seeds)]
+    interval, updates = planned.interval, (1 + CHUNKS) * planned.interval
+    training = train(
+        members,
+        GROUP.spec,
+        episodes,
+        updates=updates,
+        batch_size=planned.config.batch_size,
+        interval=interval,
+    )
+    on_chunk(planned, 0)
+    chunks = []
+    for done in range(1 + CHUNKS):
+        started = time.perf_counter()
+        next(training)  # its metrics are numbers on the host: the device is done
+        chunks.append(time.perf_counter() - started)
+        on_chunk(planned, 1 + done)
+    return Timing(planned.label, planned.config, versions(), interval, tuple(chunks[1:]))
+
+
+# Records
+
+
+def write(folder: Path, timing: Timing) -> None:
+    count = len(timing.chunks)
+    rows = {
+        "chunk": list(range(count)),
+        "updates": [timing.interval] * count,
+        "seconds": list(timing.chunks),
+    }
+    about = {
+        "format": _FORMAT,
+        "label": timing.label,
+        "config": dataclasses.asdict(timing.config),
+        "versions": timing.versions,
+    }
+    table = pa.table(rows, SCHEMA).replace_schema_metadata(
+        {records.TIMING: json.dumps(about).encode()}
+    )
+    path = folder / f"{SUITE.name}--{records.file_name(timing.label)}.parquet"
+    write_atomically(path, lambda file: pq.write_table(table, file))
+
+
+def read_all(folder: Path) -> list[Timing]:
+    """In the order of the suite's columns, then the user's own."""
+    order = {column.label: place for place, column in enumerate(SUITE.columns)}
+    found = [_read_file(path) for path in records.files(folder, records.TIMING)]
+    return sorted(found, key=lambda timing: (order.get(timing.label, len(order)), timing.label))
+
+
+def _read_file(path: Path) -> Timing:
+    with records.reading(path) as file:
+        table = pq.read_table(file)
+        about = records.about(path, table, records.TIMING, _FORMAT)
+        (interval,) = set(table.column("updates").to_pylist())
+        chunks = tuple(table.column("seconds").to_pylist())
+        return Timing(
+            about["label"], Config(**about["config"]), about["versions"], interval, chunks
+        )
+
+
+# Statements
+
+
+def check(found: Sequence[Timing]) -> list[Verdict]:
+    """What the paper says of its figure. Times have no seeds: which of two is longer is sure where
+    their chunks do not overlap.
+    """
+    times = {each.label: each for each in found}
+    labels = [column.label for column in SUITE.columns]
+    if not all(label in times for label in labels):
+        missing = "not all of its algorithms are recorded"
+        return [
+            Verdict(claim, Outcome.NOT_CHECKED, missing) for claim in (SHORTEST, LONGEST, SECOND)
+        ]
+    ranked = sorted(labels, key=lambda label: -times[label].seconds)
+
+    def verdict(
+        claim: str, longer: Sequence[tuple[str, str]], wanted: int, named: Sequence[str]
+    ) -> Verdict:
+        """By how many of some pairs have a first that trains longer than the second."""
+        outcome = _decided([(times[one].span, times[other].span) for one, other in longer], wanted)
+        shown = [(times[label], times[label].span) for label in dict.fromkeys(named)]
+        return Verdict(
+            claim,
+            outcome,
+            ", ".join(
+                f"{t.label} {t.seconds:.1f} s [{low:.1f}–{high:.1f}]" for t, (low, high) in shown
+            ),
+        )
+
+    def others_above(label: str) -> list[tuple[str, str]]:
+        return [(other, label) for other in labels if other != label]
+
+    imitation = ("GCSL", "BC")
+    above_others = [(one, other) for one in imitation for other in labels if other not in imitation]
+    return [
+        verdict(SHORTEST, above_others, 0, [*ranked[-3:], *imitation]),
+        verdict(LONGEST, others_above("MSG+HER"), 0, [*ranked[:3], "MSG+HER"]),
+        verdict(SECOND, others_above("CQL+HER"), 1, [*ranked[:3], "CQL+HER"]),
+    ]
+
+
+def _decided(pairs: Sequence[tuple[Span, Span]], wanted: int) -> Outcome:
+    """Whether the first lies above the second in as many pairs as are wanted; pairs that overlap
+    may be of either order.
+    """
+    surely = sum(one[0] > other[1] for one, other in pairs)
+    possibly = sum(one[1] >= other[0] for one, other in pairs)
+    if not surely <= wanted <= possibly:
+        return Outcome.NOT_HELD
+    return Outcome.HELD if surely == possibly else Outcome.UNDECIDED

@@ -1,0 +1,216 @@
+"""Online fine-tuning: trained agents go on in all tasks of their group, without the data that they
+come from.
+
+By DDPG+HER, whatever they were trained with, or by their own algorithm (paper, appendix "Online
+Fine-tuning").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Sequence
+
+from goatrl import algorithms, tasks
+from goatrl.learn import normalize
+from goatrl.learn.parameters import hyperparameters
+from goatrl.learn.agent import Agent, actor_critic
+from goatrl.learn.values import ImplicitQ, QEnsemble
+from goatrl.training.online import Schedule
+from goatrl.runs.online import OnlinePlan, OnlineRun
+from goatrl.runs.folder import Agents, check_seeds
+from goatrl.runs.offline import Run, RunConfig, composition
+from goatrl.tasks import TaskGroup
+from goatrl.training.offline import Members, init
+from goatrl.types import Algorithm, GoatError, TrainState, unknown
+
+WAYS = ("ddpg_her", "own")
+EPISODES = 4_000  # of each seed: 196,000 environment steps
+CAPACITY = 20_000  # episodes in the buffer: the released code's 10^6 steps
+JUDGED_BY = (1, 1)  # members draw by (seed, round)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """How a robot's agents are fine-tuned."""
+
+    batches: int  # for every episode
+    batch_size: int = 512
+    round: int = 8  # episodes that are collected side by side, before their batches
+    judge_every: int = 25  # rounds
+    judged_episodes: int = 100
+
+
+RECIPES = {
+    "push": Recipe(20),
+    "pick": Recipe(10),
+    # The paper fine-tunes the two above only.
+    "reach": Recipe(20),
+    "slide": Recipe(20),
+    "hand": Recipe(20),
+}
+
+
+def plan(run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int = EPISODES) -> OnlinePlan:
+    """All agents of a run of `goat train` go on, in the tasks of its group unless another one is
+    named.
+    """
+    if by not in WAYS:
+        raise unknown("way to fine-tune", by, WAYS)
+    config = run.config()
+    name = group or config.group
+    if name is None:
+        raise GoatError(f"{run.folder} was trained without a task group; say where to act with --group")
+    found = _robots(name)
+    found.check_fits(config.spec, str(run.folder))
+    members, state = run.restore()
+    if by == "ddpg_her":
+        members, state = as_ddpg(run, members, state, found)
+    with run.checkpoint_path.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    return _plan(found, members, episodes, state, {"from": _origin(config) | {"checkpoint": checksum}, "by": by})
+
+
+def describe(config: RunConfig, by: str, episodes: int = EPISODES) -> dict[str, object]:
+    """What the plan for agents of this configuration will be about, before they are trained: all
+    but their checkpoint.
+    """
+    assert config.group is not None
+    group, members = _robots(config.group), config.members()
+    if by == "ddpg_her":
+        members = _converted(members, group, config.algorithm, config.algorithm, "by its own algorithm it can")
+    return _about(group, members, episodes, _schedule(group, members, episodes, adapt=False), {"from": _origin(config), "by": by})
+
+
+def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> OnlinePlan:
+    """The baseline: DDPG+HER from the first episode on."""
+    found = _robots(group)
+    check_seeds(seeds)
+    algorithm = _ddpg(found, critics=1)
+    return _plan(found, [(algorithm, seed) for seed in seeds], episodes, None, {"from": "random", "by": "ddpg_her"})
+
+
+def agents(run: OnlineRun) -> Agents:
+    """All agents of a run of `goat finetune` as they were last saved."""
+    about = run.about()
+    origin, group = about["from"], tasks.get(about["group"])
+    if about["by"] == "own":
+        teacher = algorithms.recorded(origin["algorithm"], origin["source"], run.folder)
+        composed = composition(teacher, origin["group"], origin["overrides"])
+    else:
+        teacher = algorithms.get("ddpg_her")
+        composed = composition(teacher, group.name, about["hyperparameters"])
+    members = [(composed, seed) for seed in about["seeds"]]
+    begun_as = "random networks" if origin == "random" else origin["label"]
+    label = f"{begun_as} fine-tuned by {teacher.label}"
+    unfinished = run.unfinished(about["episodes"] // about["schedule"]["episodes"], "goat finetune")
+    return Agents(run.folder, label, members, run.last_saved(members, group.spec), group.spec, group.name, unfinished)
+
+
+def as_ddpg(run: Run, members: Members, state: TrainState, group: TaskGroup) -> tuple[Members, TrainState]:
+    """The same agents as DDPG+HER goes on with them.
+
+    Policies, critics, the targets of both and input statistics are the agents' own; the optimiser
+    is a new one. Imitators have no critics, so theirs are new as well.
+    """
+    converted = _converted(members, group, str(run.folder), run.config().algorithm, "use --by own")
+    fresh = init(converted, group.spec, normalize.identity(group.spec))
+    params, target = dict(state.params), dict(state.target)
+    if not params["value"]:
+        params["value"], target["value"] = fresh.params["value"], fresh.target["value"]
+    return converted, dataclasses.replace(fresh, params=params, target=target, normalizer=state.normalizer)
+
+
+def _converted(members: Members, group: TaskGroup, what: str, algorithm: str, instead: str) -> Members:
+    return [(_as_ddpg(agent, group, what, algorithm, instead), seed) for agent, seed in members]
+
+
+def _as_ddpg(agent: Algorithm, group: TaskGroup, what: str, algorithm: str, instead: str) -> Agent:
+    if not isinstance(agent, Agent):
+        raise GoatError(f"{what} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; {instead}")
+    if agent.value is not None and not isinstance(agent.value, QEnsemble):
+        known = "Q(s, a, g) of the data's actions alone" if isinstance(agent.value, ImplicitQ) else "V(s, g)"
+        raise GoatError(
+            f"{what} cannot go on by ddpg_her, which improves a policy through Q(s, a, g): "
+            f"the values of {algorithm} are {known}; {instead}"
+        )
+    critics = 1 if agent.value is None else agent.value.size
+    # what its critics have learned to predict
+    return dataclasses.replace(_ddpg(group, critics), discount=agent.discount)
+
+
+def _ddpg(group: TaskGroup, critics: int) -> Agent:
+    """`ddpg_her`, or `ddpg_her_ens` with as many critics. Targets move after the batches of every
+    episode.
+    """
+    settings = dataclasses.replace(group.settings, target_every=RECIPES[group.family].batches)
+    return actor_critic(settings, QEnsemble(critics))
+
+
+def _plan(group: TaskGroup, members: Members, episodes: int, trained: TrainState | None, origin: dict[str, object]) -> OnlinePlan:
+    recipe, schedule = RECIPES[group.family], _schedule(group, members, episodes, adapt=trained is None)
+    return OnlinePlan(
+        members,
+        group,
+        group.tasks,
+        schedule,
+        rounds=episodes // recipe.round,
+        judge_every=recipe.judge_every,
+        about=_about(group, members, episodes, schedule, origin),
+        trained=trained,
+        judged_episodes=recipe.judged_episodes,
+        judged_by=JUDGED_BY,
+    )
+
+
+def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) -> Schedule:
+    recipe = RECIPES[group.family]
+    if episodes < 1 or episodes % recipe.round:
+        near = max(round(episodes / recipe.round), 1) * recipe.round
+        raise GoatError(f"episodes are collected {recipe.round} at a time: their number cannot be {episodes}; {near} can")
+    schedule = Schedule(
+        episodes=recipe.round,
+        updates=recipe.round * recipe.batches,
+        batch_size=recipe.batch_size,
+        capacity=min(CAPACITY, episodes),
+        noise=0.2,
+        random=0.3,
+        adapt_normalizer=adapt,
+    )
+    schedule.check(members[0][0].target_every)
+    return schedule
+
+
+def _about(group: TaskGroup, members: Members, episodes: int, schedule: Schedule, origin: dict[str, object]) -> dict[str, object]:
+    recipe = RECIPES[group.family]
+    return origin | {
+        "hyperparameters": hyperparameters(members[0][0]),
+        "group": group.name,
+        "evaluation": group.evaluation_checksum(),
+        "seeds": [seed for _, seed in members],
+        "episodes": episodes,
+        "schedule": dataclasses.asdict(schedule),
+        "judge_every": recipe.judge_every,
+        "judged_episodes": recipe.judged_episodes,
+    }
+
+
+def _origin(config: RunConfig) -> dict[str, object]:
+    """Which agents these are, whatever the folder that they lie in."""
+    return {
+        "algorithm": config.algorithm,
+        "label": algorithms.get(config.algorithm).label,
+        "source": config.source,
+        "overrides": dict(config.overrides),
+        "group": config.group,
+        "data": config.checksum,
+        "updates": config.updates,
+    }
+
+
+def _robots(name: str) -> TaskGroup:
+    group = tasks.get(name)
+    if group.family not in RECIPES:
+        known = ", ".join(each.name for each in tasks.groups().values() if each.family in RECIPES)
+        raise GoatError(f"{name} has no robots to go on learning with; groups that have: {known}")
+    return group

@@ -1,0 +1,214 @@
+"""A run on disk: config, metrics as they come, a checkpoint that resumes exactly, raw episode
+records.
+
+runs/NAME/config.json              what was trained, on which data, with which versions
+          metrics.csv              one row per report and seed, appended while it trains
+          checkpoint.safetensors   the whole training state
+          episodes.parquet         one row per evaluated episode
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, ClassVar, Protocol
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goatrl import algorithms
+from goatrl.disk import checkpoint, metrics
+from goatrl.algorithms import Entry
+from goatrl.data import location
+from goatrl.disk.files import write_atomically, write_text
+from goatrl.learn import normalize
+from goatrl.learn.parameters import Number, hyperparameters, override
+from goatrl.data.problems import Problem, open_problem, settings_of
+from goatrl.disk.versions import versions
+from goatrl.tasks import TaskGroup
+from goatrl.training.offline import Chunk, Diverged, Members, check_schedule, default_interval, init, train
+from goatrl.runs.folder import Agents, Interrupted, RunFolder, check_seeds, stop_request
+from goatrl.types import Algorithm, GoatError, Spec, TrainState
+
+CHECKPOINT_SECONDS = 30.0
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides the result of a run. Where the data lies does not: its checksum
+    stands for it.
+    """
+
+    algorithm: str  # a registered name; no path, since a run's folder executes nothing
+    source: str  # SHA-256 of the user's file, for an algorithm that comes from one
+    overrides: Mapping[str, Number]
+    group: str | None
+    data: str | None
+    checksum: str
+    spec: Spec
+    seeds: tuple[int, ...]
+    updates: int
+    batch_size: int
+    interval: int
+    hyperparameters: Mapping[str, Number]
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        return dataclasses.asdict(self)
+
+    def members(self) -> Members:
+        algorithm = composition(algorithms.recorded(self.algorithm, self.source, "this run"), self.group, self.overrides)
+        return [(algorithm, seed) for seed in self.seeds]
+
+
+def composition(entry: Entry, group: str | None, overrides: Mapping[str, Number]) -> Algorithm:
+    """An algorithm with the settings of a task group, but for the numbers that are set otherwise."""
+    built: Algorithm = override(entry.build(settings_of(group)), overrides)
+    return built
+
+
+def configure(
+    algorithm: str,
+    problem: Problem,
+    *,
+    data: Path | None = None,
+    overrides: Mapping[str, Number] | None = None,
+    seeds: tuple[int, ...] = (0,),
+    updates: int | None = None,
+    batch_size: int | None = None,
+    interval: int | None = None,
+) -> RunConfig:
+    """The full configuration of a run, with the problem's settings wherever nothing else is said."""
+    check_seeds(seeds)
+    if batch_size is not None and batch_size < 1:
+        raise GoatError(f"the batch size must be at least 1, not {batch_size}")
+    entry = algorithms.get(algorithm)
+    built = override(entry.build(problem.settings), overrides or {})
+    updates = problem.settings.updates if updates is None else updates
+    every = built.target_every
+    interval = default_interval(updates, every) if interval is None else interval
+    check_schedule(updates, interval, every)
+    return RunConfig(
+        algorithm=entry.name,
+        source=entry.source,
+        overrides=dict(overrides or {}),
+        group=None if problem.group is None else problem.group.name,
+        data=None if data is None else location(data),
+        checksum=problem.episodes.checksum(),
+        spec=problem.spec,
+        seeds=seeds,
+        updates=updates,
+        batch_size=problem.settings.batch_size if batch_size is None else batch_size,
+        interval=interval,
+        hyperparameters=hyperparameters(built),
+    )
+
+
+class Run(RunFolder):
+    """The folder of a run of `goat train`."""
+
+    def config(self) -> RunConfig:
+        stored = self.about()
+        if "checksum" not in stored:  # what learns online has no dataset
+            raise GoatError(f"{self.folder} is not a run of `goat train`; name one that is")
+        try:
+            config = RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
+        except (KeyError, TypeError) as error:
+            raise GoatError(f"{self.config_path} is of another version of goatrl ({error}); train it again") from error
+        return dataclasses.replace(config, algorithm=algorithms.recorded(config.algorithm, config.source, self.folder).name)
+
+    def problem(self) -> Problem:
+        """The dataset that the run was trained on, checked to be still the same."""
+        config = self.config()
+        problem = open_problem(config.group, None if config.data is None else Path(config.data), config.spec.goal_threshold)
+        if problem.episodes.checksum() != config.checksum:
+            raise GoatError(f"the dataset of {self.folder} has changed since training (its checksum differs)")
+        return problem
+
+    def restore(self) -> tuple[Members, TrainState]:
+        """The agents as they were last saved; the dataset is not needed."""
+        config = self.config()
+        members = config.members()
+        return members, self.last_saved(members, config.spec)
+
+    def agents(self) -> Agents:
+        config = self.config()
+        label = algorithms.get(config.algorithm).label
+        return Agents(self.folder, label, *self.restore(), config.spec, config.group, self.unfinished())
+
+    def unfinished(self) -> str:
+        """Where the run stopped, and what goes on with it; nothing if it is at its end."""
+        step, updates = self.step(), self.config().updates
+        return f"stopped at update {step} of {updates}; `goat train` would go on" if step < updates else ""
+
+    def step(self) -> int:
+        """The update at which the run was last saved; 0 before that."""
+        return int(checkpoint.describe(self.checkpoint_path)["step"]) if self.checkpoint_path.exists() else 0
+
+    def train(
+        self,
+        config: RunConfig,
+        problem: Problem,
+        on_report: Callable[[int, Mapping[str, float]], None] = lambda step, losses: None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    ) -> tuple[Members, TrainState]:
+        """Train to the end, from the last checkpoint if there is one. Ctrl-C, a divergence and a
+        full disk keep what is good.
+        """
+        self.prepare(config)
+        members = config.members()
+        state, step = None, 0
+        if self.checkpoint_path.exists():
+            state = self.restore()[1]
+            step = int(np.asarray(state.step)[0])
+        metrics.truncate(self.metrics_path, step, "step,seed,")
+        chunks = train(
+            members,
+            problem.spec,
+            problem.episodes,
+            updates=config.updates,
+            batch_size=config.batch_size,
+            interval=config.interval,
+            state=state,
+        )
+        saved_at, saved_step, good = time.monotonic(), step, state
+        with stop_request() as stop:
+            for chunk in chunks:
+                try:
+                    chunk.check_finite(config.seeds)
+                except Diverged as error:
+                    if good is not None and saved_step < step:
+                        self._save(good, step)
+                    kept = f"the state at update {step} is kept in {self.checkpoint_path}" if step else "no update was kept"
+                    raise Diverged(f"{error}; {kept}") from None
+                good, state, step = chunk.state, chunk.state, chunk.step
+                self._append_metrics(chunk, config.seeds)
+                on_report(step, {name: float(values.mean()) for name, values in chunk.metrics.items()})
+                stopping = stop() and step < config.updates
+                if step == config.updates or stopping or time.monotonic() - saved_at >= checkpoint_seconds:
+                    self._save(state, step)
+                    saved_at, saved_step = time.monotonic(), step
+                if stopping:
+                    raise Interrupted(f"stopped at update {step} of {config.updates}; run the same command again to go on")
+        assert state is not None
+        return members, state
+
+    def _save(self, state: TrainState, step: int) -> None:
+        checkpoint.save(self.checkpoint_path, state, {"step": step, "versions": versions()})
+
+    def _append_metrics(self, chunk: Chunk, seeds: tuple[int, ...]) -> None:
+        names = sorted(chunk.metrics)
+        rows = []
+        for member, seed in enumerate(seeds):
+            rows.append([chunk.step, seed, *(f"{chunk.metrics[name][member].mean():.6g}" for name in names)])
+        metrics.append(self.metrics_path, ["step", "seed", *names], rows)

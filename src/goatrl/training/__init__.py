@@ -1,0 +1,1 @@
+"""Training loops: on a dataset, and while acting."""

@@ -1,0 +1,175 @@
+"""Training: the dataset on the device, all updates between two reports in one scan, all seeds in
+one vmap.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from goatrl.learn import normalize, samplers
+from goatrl.learn.normalize import Normalizer
+from goatrl.learn.parameters import stack
+from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
+
+Members = Sequence[tuple[Algorithm, int]]  # what trains together: one composition and one seed each
+
+
+class Diverged(GoatError):
+    """A loss is no longer a number."""
+
+    exit_code = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Chunk:
+    """What the host sees of some updates: the state after them and every metric of every update."""
+
+    step: int
+    state: TrainState  # leading axis: members
+    metrics: dict[str, np.ndarray]  # name → (members, updates of this chunk)
+
+    def check_finite(self, seeds: Sequence[int]) -> None:
+        """Raise with the first update at which any metric of any member is not finite."""
+        first: tuple[int, int, str] | None = None
+        for name, values in self.metrics.items():
+            for member, update in np.argwhere(~np.isfinite(values)):
+                found = (int(update), int(member), name)
+                first = found if first is None else min(first, found)
+        if first is not None:
+            update, member, name = first
+            step = self.step - self.metrics[name].shape[1] + update + 1
+            raise Diverged(
+                f"training diverged: {name} of seed {seeds[member]} is not finite at update {step}"
+            )
+
+
+def init(members: Members, spec: Spec, normalizer: Normalizer) -> TrainState:
+    """The state of all members before the first update."""
+    algorithms = stack([algorithm for algorithm, _ in members])
+    states = jax.vmap(lambda algorithm, key: algorithm.init(key, spec))(
+        algorithms, seed_keys(members, stream=0)
+    )
+    repeated = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf[None], (len(members), *leaf.shape)), normalizer
+    )
+    return dataclasses.replace(states, normalizer=repeated)
+
+
+def train(
+    members: Members,
+    spec: Spec,
+    episodes: Episodes,
+    *,
+    updates: int,
+    batch_size: int,
+    interval: int,
+    state: TrainState | None = None,
+) -> Iterator[Chunk]:
+    """Train all members from `state` (or from scratch) to `updates`, a chunk of `interval` updates
+    at a time.
+
+    The randomness of update i of a member depends on its seed and on i alone: neither on the other
+    members, nor on where a run was interrupted. The arithmetic of a GPU does depend on how many
+    members share its matrix products (TF32 kernels are chosen by shape), so that there a seed alone
+    and in company agree in distribution, not in every digit.
+    """
+    every = members[0][0].target_every
+    check_schedule(updates, interval, every)
+    algorithms = stack([algorithm for algorithm, _ in members])
+    keys = seed_keys(members, stream=1)
+    on_device = jax.tree.map(jnp.asarray, episodes)
+    state = init(members, spec, normalize.from_episodes(episodes)) if state is None else state
+    step = int(np.asarray(state.step)[0])
+    while step < updates:
+        periods = min(interval, updates - step) // every
+        state, metrics = run_chunk(
+            algorithms, state, keys, on_device, periods, batch_size, spec.goal_threshold
+        )
+        step += periods * every
+        yield Chunk(step, state, {name: np.asarray(values) for name, values in metrics.items()})
+
+
+def default_interval(updates: int, every: int) -> int:
+    """Fifty reports a run: often enough to stop soon after Ctrl-C, seldom enough to cost
+    nothing.
+    """
+    every = max(every, 1)  # what is less is refused by `check_schedule`
+    return max(updates // 50 // every, 1) * every
+
+
+def check_schedule(updates: int, interval: int, every: int) -> None:
+    if every < 1:
+        raise GoatError(f"target_every must be at least 1, not {every}")
+    for name, value in (("updates", updates), ("interval", interval)):
+        if value <= 0 or value % every:
+            near = max(round(value / every), 1) * every
+            raise GoatError(
+                f"{name} must be a positive multiple of target_every ({every}), not {value}; "
+                f"{near} is"
+            )
+
+
+# The incoming state is not donated: if a chunk diverges, the state before it is still there to be
+# saved.
+@partial(jax.jit, static_argnums=(4, 5, 6, 8))
+def run_chunk(
+    algorithms: Any,
+    state: TrainState,
+    keys: jax.Array,
+    episodes: Episodes,
+    periods: int,
+    batch_size: int,
+    threshold: float,
+    count: jax.Array | None = None,
+    reward_offset: float = 0.0,
+) -> tuple[TrainState, dict[str, jax.Array]]:
+    """`periods` target periods of updates for every member; metrics have shape (members, updates).
+
+    All members share one dataset, or, where `count` says how full they are, each has its own
+    buffer. `reward_offset` is added to the rewards 0 and 1.
+    """
+
+    def member(
+        algorithm: Algorithm, state: TrainState, key: jax.Array, episodes: Episodes
+    ) -> tuple[TrainState, dict[str, jax.Array]]:
+        def update(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
+            sample_key, update_key = jax.random.split(jax.random.fold_in(key, state.step))
+            batch = samplers.sample(
+                sample_key, episodes, batch_size, algorithm.relabel, threshold, count
+            )
+            batch = dataclasses.replace(batch, reward=batch.reward + reward_offset)
+            return algorithm.update(state, batch, update_key)
+
+        def period(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
+            state, metrics = jax.lax.scan(update, state, length=algorithm.target_every)
+            return algorithm.sync(state), metrics
+
+        state, metrics = jax.lax.scan(period, state, length=periods)
+        return state, jax.tree.map(jnp.ravel, metrics)
+
+    return jax.vmap(member, in_axes=(0, 0, 0, None if count is None else 0))(
+        algorithms, state, keys, episodes
+    )
+
+
+@jax.jit
+def act(algorithms: Any, state: TrainState, observations: jax.Array, goals: jax.Array) -> jax.Array:
+    """Actions of every member in its own episodes: (members, episodes, ·), (members,
+    episodes, ·).
+    """
+    return jax.vmap(lambda algorithm, *rest: algorithm.act(*rest))(
+        algorithms, state, observations, goals
+    )
+
+
+def seed_keys(members: Members, stream: int) -> jax.Array:
+    return jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(seed), stream))(
+        jnp.asarray([seed for _, seed in members])
+    )

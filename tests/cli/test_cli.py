@@ -1,0 +1,512 @@
+"""The command line as a user meets it: help with examples, one-line errors, exit codes, files."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import itertools
+import pickle
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from goatrl import algorithms, cli
+from goatrl import data as datasets
+from goatrl.evaluation.episodes import OnProgress, evaluate
+from goatrl.experiments import grid, records
+from goatrl.tasks import Task, TaskGroup
+from goatrl.training.offline import Chunk, Diverged, Members
+from goatrl.types import Episodes, TrainState
+from helpers import error_line, goat
+
+COMMANDS = [
+    ["list"],
+    ["data", "make"],
+    ["data", "convert"],
+    ["data", "info"],
+    ["train"],
+    ["evaluate"],
+    ["finetune"],
+    ["bench"],
+    ["figure", "trajectories"],
+    ["figure", "bars"],
+    ["figure", "aggregate"],
+    ["figure", "coverage"],
+    ["figure", "finetune"],
+    ["figure", "density"],
+    ["figure", "regions"],
+    ["report"],
+    ["view"],
+    ["expert", "train"],
+]
+GROUP = "pointreach-non-expert-10"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        goat(*command, "--help")
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert f"goat {' '.join(command)}" in shown.split("Example", 1)[1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["data"],
+        ["train"],
+        ["train", "goat", "--gruop", "x"],
+        ["bench", "pointreach", "--seeds", "many"],
+    ],
+)
+def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        goat(*arguments)
+    assert ended.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian", "goat"], "unknown command 'trian'; did you mean train"),
+        (
+            ["train", "gaot", "--group", GROUP, "--out", "run"],
+            "unknown algorithm 'gaot'; did you mean goat",
+        ),
+        (
+            ["train", "goat", "--group", "pointreach-expert10", "--out", "run"],
+            "did you mean pointreach-expert-10",
+        ),
+        (["train", "goat", "--out", "run"], "name a task group with --group"),
+        (
+            ["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.v=1"],
+            "did you mean uncertainty.w",
+        ),
+        (
+            ["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.w"],
+            "write NAME=VALUE",
+        ),
+        (
+            ["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.w=big"],
+            "needs a float, not 'big'",
+        ),
+        (["train", "goat", "--group", GROUP, "--out", "run", "--seeds", "0"], "at least one"),
+        (
+            ["train", "goat", "--group", GROUP, "--out", "run", "--updates", "7"],
+            "multiple of target_every (4), not 7",
+        ),
+        (["train", "./no_such.py", "--group", GROUP, "--out", "run"], "no such file: no_such.py"),
+        (
+            ["train", "goat", "--data", "none.npz", "--goal-threshold", "1", "--out", "run"],
+            "no such file: none.npz",
+        ),
+        (["evaluate", "nowhere"], "nowhere is not a run"),
+        (["bench", "pointreech"], "unknown suite 'pointreech'; did you mean pointreach"),
+        (["bench", "pointreach", "--algorithms", "goat", "cql"], "did you mean cql_her"),
+        (["bench", "pointreach", "--data", "x=y.pkl"], "unknown group of pointreach 'x'"),
+        (
+            ["data", "make", "pointreach-expert", "--out", "x.npz"],
+            "did you mean pointreach-expert-10",
+        ),
+        (["data", "make", GROUP, "--out", "x.csv"], "datasets are written as .npz"),
+        (["data", "info", "pointreach-expert"], "did you mean pointreach-expert-10"),
+        (
+            ["figure", "bars", "nowhere", "--out", "x.png"],
+            "no records of suite pointreach in nowhere",
+        ),
+        (
+            ["figure", "aggregate", "nowhere", "--out", "x.png"],
+            "no records of suite paper in nowhere",
+        ),
+        (
+            ["figure", "coverage", "nowhere", "--out", "x.png"],
+            "no records of suite paper in nowhere",
+        ),
+        (
+            ["figure", "coverage", "x", "--group", "push-left", "--out", "x.png"],
+            "did you mean push-left-right",
+        ),
+        (["report", "nowhere"], "no such folder: nowhere"),
+        (
+            ["report", "."],
+            "no records in . or in the folders inside it; make some with `goat bench`",
+        ),
+    ],
+)
+def test_errors_are_one_helpful_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert goat(*arguments) == 2
+    assert message in error_line(capsys)
+    assert not Path("run", "checkpoint.safetensors").exists()
+
+
+def test_a_traceback_only_with_debug(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(Exception, match="unknown suite"):
+        goat("bench", "nothing", "--debug")
+    assert capsys.readouterr().err == ""
+
+
+def test_bad_files_are_one_helpful_line(
+    capsys: pytest.CaptureFixture[str], odd_episodes: Episodes
+) -> None:
+    Path("empty.npz").write_bytes(b"")
+    Path("empty.pkl").write_bytes(b"")
+    datasets.save(odd_episodes, Path("good.npz"))
+    Path("cut.npz").write_bytes(Path("good.npz").read_bytes()[:300])
+    arrays = dict(np.load("good.npz"))
+    np.savez("nan.npz", **(arrays | {"actions": arrays["actions"] * np.nan}))
+    np.savez("shapes.npz", **(arrays | {"actions": arrays["actions"][:, :-1]}))
+    Path("crafted.pkl").write_bytes(b"cos\nsystem\n(S'touch executed'\ntR.")
+    for name, message in {
+        "empty.npz": "damaged",
+        "empty.pkl": "is empty",
+        "cut.npz": "damaged",
+        "nan.npz": "not finite",
+        "shapes.npz": "one observation more than actions",
+        "crafted.pkl": "refused: it holds the name 'os.system'",
+    }.items():
+        assert goat("train", "bc", "--data", name, "--goal-threshold", "1", "--out", "run") == 2
+        assert message in error_line(capsys)
+    assert not Path("executed").exists()
+
+
+def test_list_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("list") == 0
+    shown = capsys.readouterr().out
+    for name in (*algorithms.entries(), "pointreach-imbalanced-expert-10", "pointreach-cql-alpha"):
+        assert name[:20] in shown
+
+
+def test_from_data_to_figure(capsys: pytest.CaptureFixture[str]) -> None:
+    """Make data, train on the file, evaluate, draw: the files that each step promises are there."""
+    assert goat("data", "make", GROUP, "--out", "mine.npz") == 0
+    assert goat("data", "info", "mine.npz", "--figure", "mine.svg") == 0
+    train = [
+        "train",
+        "goat",
+        "--group",
+        GROUP,
+        "--data",
+        "mine.npz",
+        "--seeds",
+        "2",
+        "--updates",
+        "40",
+        "--batch-size",
+        "16",
+    ]
+    assert (
+        goat(*train, "--out", "run", "--set", "uncertainty.w=1.5", "--set", "q_ensemble.size=3")
+        == 0
+    )
+    assert goat("evaluate", "run") == 0
+    rows = pq.read_table("run/episodes.parquet")
+    assert rows.num_rows == 2 * 2 * 20  # tasks × seeds × goals
+    assert goat("evaluate", "run", "--tasks", "r20") == 0
+    assert pq.read_table("run/episodes.parquet").num_rows == rows.num_rows, (
+        "the other task's episodes stay"
+    )
+    assert goat("figure", "density", "run", "--out", "density.png") == 0
+    assert goat("figure", "trajectories", "run", "--task", "r20", "--out", "paths.png") == 0
+    assert goat("figure", "uncertainty", "run", "--out", "uncertainty.png") == 0
+    assert Path("uncertainty.csv").read_text().count("\n") == 1 + 2 * 10
+    assert all(
+        Path(name).stat().st_size > 1000
+        for name in ("mine.svg", "density.png", "paths.png", "uncertainty.png")
+    )
+    capsys.readouterr()
+    assert goat("figure", "density", "run", "--out", "density.png", "--seed", "9") == 2
+    assert "no seed 9; it has 0, 1" in error_line(capsys)
+
+
+def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = [
+        "bench",
+        "pointreach",
+        "--groups",
+        GROUP,
+        "--seeds",
+        "2",
+        "--updates",
+        "8",
+        "--out",
+        "out",
+    ]
+    assert goat(*bench, "--algorithms", "bc", "gcsl") == 0
+    shown = capsys.readouterr().out
+    assert "2 cells of 2 seeds, 2 to run" in shown
+    assert "5 of the paper's 5 conclusions not checked" in shown
+    before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*.parquet")}
+    assert len(before) == 2
+    assert goat(*bench, "--algorithms", "bc", "gcsl", "wgcsl") == 0
+    assert "3 cells of 2 seeds, 1 to run" in capsys.readouterr().out
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+    assert "0.29 ± 0.06" in Path("out/pointreach/success.md").read_text(), (
+        "the paper's number stands beside ours"
+    )
+    assert Path("out/pointreach/table.csv").read_text().count("\n") == 1 + 2 * 2 * 3
+    capsys.readouterr()
+    assert goat(*bench[:-3], "12", "--out", "out") == 2
+    assert "another configuration (differs in updates)" in error_line(capsys)
+    bench[bench.index("--seeds") + 1] = "3"
+    assert goat(*bench, "--algorithms", "bc") == 0
+    assert "1 cell of 3 seeds, 1 to run" in capsys.readouterr().out
+    assert len(list(Path("out").glob("*.parquet"))) == 3, "a cell grows by seeds, in its own file"
+    counts = {
+        row["algorithm"]: row["seeds"]
+        for row in csv.DictReader(Path("out/pointreach/table.csv").read_text().splitlines())
+    }
+    assert counts == {"WGCSL": "2", "GCSL": "2", "Goal BC": "3"}, (
+        "the table shows all that is recorded"
+    )
+    for figure in ("trajectories", "bars"):
+        assert goat("figure", figure, "out", "--out", f"{figure}.png") == 0
+        assert Path(f"{figure}.png").stat().st_size > 5000
+    assert (
+        goat(
+            "figure",
+            "aggregate",
+            "out",
+            "--suite",
+            "pointreach",
+            "--metric",
+            "return",
+            "--out",
+            "aggregate.png",
+        )
+        == 0
+    )
+    assert Path("aggregate.png").stat().st_size > 5000
+    capsys.readouterr()
+    assert goat("figure", "coverage", "out", "--suite", "pointreach", "--out", "x.png") == 2
+    assert "have no coverage maps" in error_line(capsys)
+    assert goat("report", "out") == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"wrote report.html \(0.\d MB\)", shown)
+    assert (
+        "goat bench pointreach --groups pointreach-non-expert-10" in Path("report.html").read_text()
+    )
+
+
+def test_bench_trains_a_sweep_together(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = [
+        "bench",
+        "pointreach-cql-alpha",
+        "--groups",
+        "pointreach-expert-10",
+        "--seeds",
+        "1",
+        "--updates",
+        "4",
+        "--out",
+        "out",
+    ]
+    assert goat(*bench) == 0
+    shown = capsys.readouterr().out
+    assert "5 cells of 1 seed, 5 to run" in shown
+    assert "pointreach-cql-alpha: success, 1 seed\n" in shown, (
+        "of one seed there is no deviation to announce"
+    )
+    tables = [pq.read_table(path) for path in Path("out").glob("*.parquet")]
+    assert len(tables) == 5
+    finals = [tuple(table.column("final_distance").to_pylist()) for table in tables]
+    assert all(one != other for one, other in itertools.combinations(finals, 2)), (
+        "each α trains its own agent"
+    )
+
+
+def test_an_algorithm_in_one_file() -> None:
+    Path("mine.py").write_text(
+        "from goatrl.algorithms import register\n"
+        "from goatrl.learn.update import weighted_regression\n\n\n"
+        "@register('Mine')\n"
+        "def mine_alone(s):\n"
+        "    '''Imitation.'''\n"
+        "    return weighted_regression(s)\n"
+    )
+    assert (
+        goat(
+            "train", "./mine.py", "--group", GROUP, "--seeds", "1", "--updates", "8", "--out", "run"
+        )
+        == 0
+    )
+    assert goat("evaluate", "run") == 0
+    bench = [
+        "bench",
+        "pointreach",
+        "--groups",
+        GROUP,
+        "--seeds",
+        "1",
+        "--updates",
+        "8",
+        "--out",
+        "out",
+    ]
+    assert goat(*bench, "--algorithms", "bc", "./mine.py") == 0
+    assert "| Goal BC | Mine |" in Path("out/pointreach/success.md").read_text(), (
+        "a further column of the table"
+    )
+    Path("none.py").write_text("x = 1\n")
+    assert goat("train", "./none.py", "--group", GROUP, "--out", "other") == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("x = (\n", "line 1: SyntaxError"),
+        ("\n\nnonsense\n", "line 3: NameError: name 'nonsense' is not defined"),
+        (
+            "from goatrl.algorithms import register\n\n@register('X')\ndef faulty(s):\n    'X.'\n "
+            "   return nonsense\n",
+            "line 6: NameError",
+        ),
+    ],
+)
+def test_a_fault_in_the_users_file_is_one_line(
+    body: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("faulty.py").write_text(body)
+    assert goat("train", "./faulty.py", "--group", GROUP, "--out", "run") == 2
+    assert f"faulty.py, {message}" in error_line(capsys)
+
+
+def test_weights_without_a_value_part_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("blind.py").write_text(
+        "from goatrl.algorithms import register\n"
+        "from goatrl.learn.update import weighted_regression\n"
+        "from goatrl.learn.weights import ExpAdvantage\n\n\n"
+        "@register('Blind')\n"
+        "def blind(s):\n"
+        "    'Weights from nowhere.'\n"
+        "    return weighted_regression(s, ExpAdvantage())\n"
+    )
+    assert goat("train", "./blind.py", "--group", GROUP, "--out", "run") == 2
+    assert "ExpAdvantage needs a value part" in error_line(capsys)
+
+
+def test_a_run_is_not_mistaken_for_a_suites_records(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        goat("train", "bc", "--group", GROUP, "--seeds", "1", "--updates", "8", "--out", "run") == 0
+    )
+    assert goat("evaluate", "run") == 0
+    assert "±" not in capsys.readouterr().out, "of one seed"
+    assert goat("figure", "bars", "run", "--out", "x.png") == 2
+    assert "run is a run, not a folder of records" in error_line(capsys)
+
+
+def test_actions_that_no_policy_can_produce_are_pointed_out(
+    odd_episodes: Episodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = Episodes(
+        odd_episodes.observations,
+        odd_episodes.achieved,
+        5 * np.asarray(odd_episodes.actions),
+        odd_episodes.goals,
+    )
+    datasets.save(wide, "wide.npz")
+    train = [
+        "train",
+        "bc",
+        "--data",
+        "wide.npz",
+        "--goal-threshold",
+        "1",
+        "--seeds",
+        "1",
+        "--updates",
+        "20",
+        "--out",
+        "run",
+    ]
+    assert goat(*train) == 0
+    shown = capsys.readouterr().out
+    assert "lie outside [-1, 1]" in shown
+    assert "load_policy('run')" in shown
+    assert goat(*train) == 0
+    assert "already trained" in capsys.readouterr().out
+
+
+def test_a_suite_in_which_all_diverges_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def diverge(chunk, seeds) -> None:
+        raise Diverged("training diverged: policy_loss of seed 0 is not finite at update 3")
+
+    monkeypatch.setattr(Chunk, "check_finite", diverge)
+    bench = [
+        "bench",
+        "pointreach",
+        "--groups",
+        GROUP,
+        "--algorithms",
+        "bc",
+        "--seeds",
+        "1",
+        "--updates",
+        "8",
+        "--out",
+        "out",
+    ]
+    assert goat(*bench) == 1
+    assert "Goal BC on Non-Expert 10: training diverged" in error_line(capsys)
+
+
+def test_the_authors_file_of_push_in_place_of_our_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of the shape of push_right_5000.pkl in their repository: one array each, the goal at
+    every step.
+    """
+    generator = np.random.default_rng(0)
+    goals = generator.normal(size=(6, 1, 3)).repeat(49, axis=1)
+    shapes = {"o": (6, 50, 25), "ag": (6, 50, 3), "u": (6, 49, 4)}
+    arrays = {name: generator.uniform(-1, 1, shape) for name, shape in shapes.items()} | {
+        "g": goals
+    }
+    file = tmp_path / "push_right_5000.pkl"
+    file.write_bytes(pickle.dumps(arrays))
+
+    def few_episodes(
+        members: Members,
+        state: TrainState,
+        group: TaskGroup,
+        tasks: Sequence[Task],
+        on_progress: OnProgress,
+    ) -> pa.Table:
+        return evaluate(
+            members,
+            state,
+            group,
+            [dataclasses.replace(task, episodes=2) for task in tasks],
+            on_progress,
+        )
+
+    monkeypatch.setattr(grid, "evaluate", few_episodes)
+    chosen = ("--groups", "push-left-right", "--algorithms", "bc", "--seeds", 1, "--updates", 20)
+    assert (
+        goat("bench", "paper", *chosen, "--data", f"push-left-right={file}", "--out", "theirs") == 0
+    )
+    (cell,) = records.read_all(Path("theirs"))
+    assert cell.config.checksum == datasets.load(file).checksum()
+    assert set(cell.column("task")) == {
+        "Right2Right",
+        "Right2Left",
+        "Left2Right",
+        "Left2Left",
+        "Coverage",
+    }

@@ -1,0 +1,74 @@
+"""What a benchmark shows while it runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from goatrl import tasks
+from goatrl.cli import live_table as module
+from goatrl.cli.live_table import Board
+from goatrl.experiments import suites
+from goatrl.experiments.grid import Planned, Progress
+
+SUITE = suites.get("paper")
+
+
+def planned(group: str, label: str) -> Planned:
+    nothing: Any = None
+    return Planned(label, nothing, tasks.get(group), nothing, nothing, None, (0,), ())
+
+
+def screen(board: Board) -> str:
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(board)
+    return console.export_text()
+
+
+class Judged:
+    """A record of which only the numbers matter."""
+
+    config = dataclasses.make_dataclass("Config", ["group"])("push-left-right")
+
+    def per_seed(self, metric: str, task: str) -> Any:
+        return np.full(2, 0.96 if task == "Right2Right" else 0.5)
+
+
+def test_the_whole_suite_fits_a_terminal() -> None:
+    board = Board(
+        [planned(group, column.label) for group in SUITE.groups for column in SUITE.columns],
+        percent=True,
+    )
+    lines = screen(board).splitlines()
+    assert all(any(column.label in line for line in lines) for column in SUITE.columns)
+    assert max(map(len, lines)) <= 80
+    assert "…" not in "".join(lines)
+    assert sum(line.count("·") for line in lines) == 99
+
+
+def test_a_label_is_no_markup() -> None:
+    assert "BC [/v2]" in screen(Board([planned("push-left-right", "BC [/v2]")], percent=True))
+
+
+def test_a_cell_is_trained_judged_and_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = planned("push-left-right", "GOAT")
+    board = Board([cell], percent=True)
+    board.show(Progress([cell], "training", 0, 40))
+    assert "0 %" in screen(board)
+    board.show(Progress([cell], "training", 10, 40, {"policy_loss": 0.5}))
+    assert "25 %" in screen(board)
+    assert "training GOAT on Push Left-Right" in screen(board)
+    board.show(Progress([cell], "training", 40, 40))
+    assert "training GOAT" not in screen(board)
+    board.show(Progress([cell], "judging", 1, 4))
+    assert "25 %" in screen(board)
+    shown: list[str] = []
+    monkeypatch.setattr(module.console, "print", lambda text, markup: shown.append(text))
+    board.show(Progress([cell], "judging", 1, 1, recorded=Judged()))  # type: ignore[arg-type]
+    assert "96 50" in screen(board)
+    assert shown[0].endswith("push-left-right, GOAT: 96 50"), "a log has a line for it"

@@ -1,0 +1,254 @@
+"""Agents in a user's environment: the same episodes for all, outcomes known by hand, one line for
+what does not fit.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from goatrl import cli
+from goatrl import data as datasets
+from goatrl.evaluation import environments
+from goatrl.evaluation.episodes import SCHEMA
+from goatrl.types import GoatError, Spec, make_episodes, pytree
+from worlds import HORIZON, THRESHOLD
+
+SPEC = Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=HORIZON, goal_threshold=THRESHOLD)
+POINT = "worlds:worlds/Point-v0"
+
+
+@pytree
+class Walker:
+    """Walks straight at the goal with at most the given speed."""
+
+    speed: float
+
+    def act(self, state: Any, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        return jnp.clip(goal - observation, -self.speed, self.speed) + state["drift"]
+
+
+def judge(name: str, *speeds: float, episodes: int = 6, drift: float = 0.0) -> pa.Table:
+    members = [(Walker(speed), seed) for seed, speed in enumerate(speeds)]
+    state = {"drift": jnp.full((len(members), 1, 1), drift)}
+    return environments.evaluate(members, state, SPEC, f"worlds:worlds/{name}-v0", episodes)
+
+
+def paths(table: pa.Table) -> list[np.ndarray]:
+    return [np.reshape(path, (-1, 2)) for path in table.column("path").to_pylist()]
+
+
+def test_outcomes_known_by_hand() -> None:
+    table = judge("Point", 1.0, 0.0)
+    assert table.schema == SCHEMA
+    assert table.column("seed").to_pylist() == [0] * 6 + [1] * 6
+    assert table.column("episode").to_pylist() == [*range(6), *range(6)]
+    assert set(table.column("task").to_pylist()) == {"worlds/Point-v0"}
+    assert set(table.column("split").to_pylist()) == {None}
+    for row, path in zip(table.to_pylist(), paths(table), strict=True):
+        start, goal = np.array(row["start"]), np.array(row["goal"])
+        speed = 1.0 - row["seed"]
+        steps = np.arange(1, HORIZON + 1)[:, None]
+        walked = start + np.sign(goal - start) * np.minimum(speed * steps, np.abs(goal - start))
+        np.testing.assert_allclose(path, [start, *walked], atol=1e-5)
+        distance = np.linalg.norm(walked - goal, axis=-1)
+        assert row["return"] == (distance <= THRESHOLD).sum()
+        assert row["success"] == (distance[-1] <= THRESHOLD)
+        assert row["final_distance"] == pytest.approx(distance[-1], abs=1e-5)
+    assert all(table.column("success").to_pylist()[:6]), (
+        "it arrives in at most five steps, and stays"
+    )
+
+
+def test_every_agent_meets_the_same_episodes_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = judge("Point", 1.0, 0.5, 0.0)
+    for column in ("start", "goal"):
+        drawn = np.array(table.column(column).to_pylist()).reshape(3, 6, 2)
+        np.testing.assert_array_equal(drawn, np.broadcast_to(drawn[:1], drawn.shape))
+        assert len(np.unique(drawn[0], axis=0)) == 6
+    assert judge("Point", 1.0, 0.5, 0.0).equals(table)
+    monkeypatch.setattr(environments, "SIDE_BY_SIDE", 7)  # in rounds, the last of them not full
+    assert judge("Point", 1.0, 0.5, 0.0).equals(table)
+    assert judge("Point", 1.0, episodes=4).equals(table.slice(0, 4)), (
+        "alone as in company, few as the first of many"
+    )
+
+
+@pytest.mark.parametrize("name", ["Short", "Ends"])
+def test_the_environment_may_end_an_episode_earlier(name: str) -> None:
+    table, whole = judge(name, 1.0), judge("Point", 1.0)
+    for row, path, full in zip(table.to_pylist(), paths(table), paths(whole), strict=True):
+        met = np.linalg.norm(full - row["goal"], axis=-1) <= THRESHOLD
+        last = (
+            3 if name == "Short" else max(int(np.argmax(met)), 1)
+        )  # nothing ends before the first action
+        np.testing.assert_array_equal(path, full[: last + 1])
+        assert row["success"] == met[last]
+        assert row["return"] == met[1 : last + 1].sum()
+
+
+def test_actions_are_stretched_to_the_bounds() -> None:
+    assert environments.check(POINT, SPEC) is None
+    note = environments.check("worlds:worlds/Wide-v0", SPEC)
+    assert note is not None
+    assert (
+        "agents act in [-1, 1], the environment in Box([ 0. -2.], [4. 2.], (2,), float32)" in note
+    )
+    np.testing.assert_allclose(paths(judge("Wide", 0.5)), paths(judge("Point", 0.5)), atol=1e-6)
+
+
+def test_actions_without_bounds_stay_as_they_are() -> None:
+    taken = np.array(paths(judge("Open", 0.0, drift=-0.25)))
+    steps = np.diff(taken, axis=1)
+    np.testing.assert_allclose(steps[..., 0], -0.25, atol=1e-6)
+    np.testing.assert_array_equal(steps[..., 1], 0.0)  # clipped to the one bound that it has
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (
+            "worlds/Piont-v0",
+            "unknown environment 'worlds/Piont-v0' (Environment `Piont` doesn't exist in "
+            "namespace worlds. Did you",
+        ),
+        ("Nothing-v0", "doesn't exist); if a module of yours registers it, write MODULE:ID"),
+        ("no id", "environment 'no id' cannot be made (Error: Malformed environment ID"),
+        (
+            "no_such_module:Point-v0",
+            "no module 'no_such_module' in this folder or among the installed packages",
+        ),
+        ("worlds.deep:Point-v0", "no module 'worlds.deep'"),
+        (
+            "faulty_world:Point-v0",
+            "module 'faulty_world' cannot be imported (NameError: name 'nonsense' is not defined)",
+        ),
+        (
+            "needy_world:Point-v0",
+            "module 'needy_world' cannot be imported: No module named 'something_else'",
+        ),
+        (
+            "worlds/Plain-v0",
+            "has no goals: its observations are not a dictionary of the vectors observation, "
+            "achieved_goal, desired",
+        ),
+        ("worlds/Large-v0", "does not fit: its observation has shape (3,), that of the data (2,)"),
+        ("worlds/Flat-v0", "does not fit: its action has shape (3,), that of the data (2,)"),
+        (
+            "worlds/Buttons-v0",
+            "does not fit: its actions are Discrete(4), those of agents are vectors of 2",
+        ),
+        ("worlds/Unseeded-v0", "draws starts or goals that its seed does not decide"),
+        ("worlds/Unmade-v0", "cannot be made (OSError: no licence for this simulator)"),
+        (
+            "worlds/Broken-v0",
+            "the environment fails in step (ZeroDivisionError: in the user's own code); see "
+            "--debug",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_one_clear_line(
+    name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "faulty_world.py").write_text("nonsense\n")
+    (tmp_path / "needy_world.py").write_text("import something_else\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(GoatError) as refused:
+        environments.evaluate([(Walker(1.0), 0)], {"drift": jnp.zeros((1, 1, 1))}, SPEC, name, 2)
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_no_episode_is_refused() -> None:
+    with pytest.raises(GoatError, match="at least one episode, not 0"):
+        judge("Point", 1.0, episodes=0)
+
+
+def test_goat_evaluate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run on the user's own data, judged in a module of the folder that they are in."""
+    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(tmp_path)
+    Path("my_world.py").write_text(
+        "import gymnasium\nimport worlds\n\n"
+        "gymnasium.register('MyWorld-v0', entry_point=worlds.Point)\n"
+        "gymnasium.register('MyOtherWorld-v0', entry_point=worlds.Point, max_episode_steps=2)\n"
+    )
+
+    def goat(*words: str) -> int:
+        return cli.main(list(words))
+
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (20, HORIZON, 2))
+    achieved = np.concatenate([np.zeros((20, 1, 2)), actions.cumsum(axis=1)], axis=1)
+    datasets.save(make_episodes(achieved, achieved, actions, achieved[:, -1]), "mine.npz")
+    train = [
+        "--data",
+        "mine.npz",
+        "--goal-threshold",
+        str(THRESHOLD),
+        "--seeds",
+        "2",
+        "--updates",
+        "20",
+        "--batch-size",
+        "16",
+    ]
+    assert goat("train", "gcsl", *train, "--out", "run") == 0
+    assert "goat evaluate run --environment ID" in capsys.readouterr().out
+    assert goat("evaluate", "run", "--environment", "my_world:MyWorld-v0", "--episodes", "5") == 0
+    shown = capsys.readouterr().out
+    assert "GCSL on my_world:MyWorld-v0" in shown
+    first = pq.read_table("run/episodes.parquet")
+    assert first.num_rows == 2 * 5
+    assert {len(path) for path in first.column("path").to_pylist()} == {2 * (HORIZON + 1)}
+    assert goat("evaluate", "run", "--environment", "MyOtherWorld-v0", "--episodes", "3") == 0
+    both = pq.read_table("run/episodes.parquet")
+    assert both.slice(0, 10).equals(first), "the other environment's episodes stay"
+    assert both.num_rows == 2 * 5 + 2 * 3
+    assert goat("evaluate", "run", "--environment", "MyWorld-v0", "--episodes", "5") == 0
+    assert (
+        pq.read_table("run/episodes.parquet")
+        .filter(pa.array([False] * 6 + [True] * 10))
+        .equals(first)
+    ), "again the same"
+    for group in ("pointreach-expert-10", "pointreach-non-expert-10"):
+        assert goat("evaluate", "run", "--group", group) == 0
+        splits = pq.read_table("run/episodes.parquet").column("split").to_pylist()
+        assert (splits.count(None), len(splits)) == (16, 16 + 2 * 2 * 20), (
+            "of groups, the last one's tasks only"
+        )
+    assert goat("evaluate", "run", "--environment", "MyWorld-v0", "--episodes", "5") == 0
+    assert pq.read_table("run/episodes.parquet").num_rows == 16 + 2 * 2 * 20
+    capsys.readouterr()
+    for words, message in {
+        (
+            "--environment",
+            "MyWorld-v0",
+            "--group",
+            "pointreach-expert-10",
+        ): "either in an --environment or on the --tasks",
+        ("--environment", "MyWorld-v0", "--episodes", "0"): "at least one episode",
+        ("--environment", "worlds/Large-v0"): "does not fit",
+        (
+            "--group",
+            "pointreach-expert-10",
+            "--episodes",
+            "5",
+        ): "--episodes goes with --environment",
+        (): "say which with --group, or an --environment",
+    }.items():
+        assert goat("evaluate", "run", *words) == 2
+        text = capsys.readouterr().err.strip()
+        assert message in text
+        assert "\n" not in text

@@ -1,0 +1,130 @@
+"""Evaluation on the robots: what an agent does there is recorded as it happened, in any number of
+batches.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from goatrl import tasks
+from goatrl.evaluation import episodes as evaluation
+from goatrl.evaluation.episodes import evaluate
+from goatrl.types import pytree
+
+GROUP = tasks.get("reach-left-right")
+FEW = [dataclasses.replace(task, episodes=5) for task in GROUP.tasks]
+
+
+@pytree
+class Servo:
+    """Moves the gripper straight at the goal, by a share of the distance."""
+
+    gain: float
+
+    def act(self, state: dict, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        towards = self.gain * state["sign"] * (goal - observation[:, :3])
+        return jnp.concatenate([jnp.clip(towards, -1.0, 1.0), jnp.zeros((len(goal), 1))], axis=-1)
+
+
+def agents(*signs: float):
+    return [(Servo(10.0), seed) for seed in range(len(signs))], {"sign": jnp.asarray(signs)}
+
+
+@pytest.fixture(scope="module")
+def table():
+    return evaluate(*agents(1.0, -1.0), GROUP, FEW)
+
+
+def test_a_servo_reaches_and_its_opposite_does_not(table) -> None:
+    assert table.num_rows == 2 * 2 * 5
+    for row in table.to_pylist():
+        assert row["success"] == (row["seed"] == 0), row
+        assert row["path"] is None
+        if row["success"]:
+            assert row["return"] >= 40
+            assert row["final_distance"] < 0.03
+
+
+def test_rows_hold_the_starts_and_goals_of_their_task(table) -> None:
+    for task in FEW:
+        _, goals = task.evaluation()
+        rows = [row for row in table.to_pylist() if row["task"] == task.name]
+        assert [row["episode"] for row in rows] == [*range(5), *range(5)]
+        np.testing.assert_allclose([row["goal"] for row in rows], np.tile(goals, (2, 1)), rtol=1e-6)
+        assert all(row["start"] == [] and row["split"] == task.split for row in rows)
+
+
+def test_batches_change_nothing_but_the_number_of_simulations(
+    table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    monkeypatch.setattr(
+        evaluation, "EPISODE_BYTES", 1e15
+    )  # not even one more episode fits into memory
+    again = evaluate(
+        *agents(1.0, -1.0), GROUP, FEW, on_progress=lambda done, total: seen.append((done, total))
+    )
+    assert again.drop_columns("final_distance").equals(table.drop_columns("final_distance"))
+    np.testing.assert_allclose(again["final_distance"], table["final_distance"], atol=1e-6)
+    assert seen[0] == (1, 10 * 49)
+    assert seen[-1] == (10 * 49, 10 * 49)
+
+
+def test_every_agent_is_judged_by_the_same_episodes(table) -> None:
+    alone = evaluate([(Servo(10.0), 1)], {"sign": jnp.asarray([-1.0])}, GROUP, FEW)
+    company = table.filter(np.asarray(table["seed"]) == 1)
+    for column in ("episode", "goal", "success", "return"):
+        assert alone[column].to_pylist() == company[column].to_pylist()
+
+
+# How far from its goal each of six episodes is, in thresholds: at the first 40 steps, and at the
+# last 9.
+COURSES = [(5.0, 0.99), (5.0, 1.01), (5.0, 1.19), (0.99, 0.01), (0.99, 1.1), (1.1, 0.99)]
+SUCCESSES = [True, False, False, True, False, True]
+RETURNS = [9, 0, 0, 49, 40, 9]
+
+
+@pytest.mark.parametrize(
+    "name", ["reach-left-right", "push-left-right", "slide-near-far", "hand-near-far"]
+)
+def test_a_goal_is_met_within_the_threshold_and_no_further(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = tasks.get(name)
+
+    def courses(
+        algorithms: Any,
+        state: Any,
+        members: int,
+        group: Any,
+        starts: Any,
+        goals: np.ndarray,
+        *more: Any,
+    ) -> np.ndarray:
+        distances = np.array(
+            [[before] * 41 + [after] * 9 for before, after in COURSES]
+        )  # the start is not judged
+        axis = np.eye(goals.shape[1])[1]
+        there = (
+            goals[:, None]
+            + group.spec.goal_threshold
+            * distances[np.arange(len(goals)) % len(COURSES), :, None]
+            * axis
+        )
+        return np.float32(np.tile(there, (members, 1, 1, 1)))
+
+    monkeypatch.setattr(evaluation, "_robot_rollouts", courses)
+    task = dataclasses.replace(group.tasks[0], episodes=len(COURSES))
+    table = evaluate(*agents(1.0, 1.0), group, [task])
+    assert table["success"].to_pylist() == SUCCESSES * 2
+    assert table["return"].to_pylist() == RETURNS * 2
+    for episodes, expected in ((6, 3 / 6), (3, 1 / 3)):
+        np.testing.assert_allclose(
+            evaluation.success_rate(*agents(1.0, 1.0), group, [task], (1,), episodes), expected
+        )

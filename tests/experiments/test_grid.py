@@ -1,0 +1,408 @@
+"""Running a suite: agents are kept as soon as they are trained, and judged while others train."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import safetensors
+
+from goatrl import data as datasets
+from goatrl import tasks
+from goatrl.disk import checkpoint
+from goatrl.experiments import agents, estimate, grid, paper, records, statistics, suites
+from goatrl.experiments.grid import Progress
+from goatrl.experiments.records import Training
+from goatrl.experiments.suites import Column
+from goatrl.learn import normalize
+from goatrl.learn.parameters import hyperparameters
+from goatrl.types import GoatError, TrainState
+from helpers import made_by_hand
+
+SUITE = suites.get("pointreach")
+GROUP = "pointreach-expert-10"
+
+
+def plan(folder: Path, *names: str, seeds: int = 2) -> list[grid.Planned]:
+    return grid.plan(SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=8)
+
+
+def forbidden(*arguments: object, **named: object) -> None:
+    raise AssertionError("nothing is left to train")
+
+
+def test_agents_that_were_trained_are_judged_without_training_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(grid, "evaluate", killed)
+        with pytest.raises(KeyboardInterrupt):
+            grid.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None)
+    assert not records.read_all(tmp_path)
+    monkeypatch.setattr(grid, "train", forbidden)
+    assert grid.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None) == []
+    (cell,) = records.read_all(tmp_path)
+    assert cell.seeds == (0, 1)
+
+
+def test_a_dataset_is_opened_only_if_something_is_to_be_trained_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None)
+    asked: list[str] = []
+
+    def again(seeds: int, **named: Any) -> list[grid.Planned]:
+        only = {"groups": [GROUP], "algorithm_names": ["bc"], "prepare": asked.extend}
+        return grid.plan(SUITE, tmp_path, seeds=seeds, **{"updates": 8} | only | named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(grid, "open_problem", forbidden)
+        (recorded,) = again(2)
+        with pytest.raises(GoatError, match="differs in updates"):
+            again(2, updates=16)
+    assert (recorded.missing, asked) == ((), [])
+    (planned,) = again(3)
+    assert (planned.missing, asked) == ((2,), [GROUP])
+    assert planned.config == recorded.config
+
+
+def test_a_folder_has_one_dataset_for_each_group(tmp_path: Path) -> None:
+    other = tmp_path / "other.npz"
+    datasets.save(datasets.make(tasks.get("pointreach-non-expert-10")), other)
+
+    def again(name: str, data: dict[str, Path] | None = None) -> list[grid.Planned]:
+        return grid.plan(
+            SUITE, tmp_path, seeds=1, groups=[GROUP], algorithm_names=[name], updates=8, data=data
+        )
+
+    grid.run(SUITE, again("bc", {GROUP: other}), tmp_path, lambda progress: None)
+    assert [cell.missing for cell in again("bc")] == [()], "printing it again needs no dataset"
+    assert [cell.missing for cell in again("gcsl", {GROUP: other})] == [(0,)]
+    with pytest.raises(
+        GoatError, match=r"trained on another dataset.*--data pointreach-expert-10=FILE"
+    ):
+        again("gcsl")
+
+
+def test_kept_agents_that_do_not_fit_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    (planned,) = plan(tmp_path, "bc")
+    file = agents.path(tmp_path, planned.config, (0, 1))
+    checkpoint.save(
+        file,
+        {"old": np.zeros(3)},
+        {"training": dataclasses.asdict(Training((0, 1), {}, 2, 1.0, {}))},
+    )
+    with pytest.raises(
+        GoatError, match=r"does not fit.*; delete this file to train its agents again"
+    ):
+        grid.run(SUITE, [planned], tmp_path, lambda progress: None)
+
+
+def test_the_same_numbers_as_without_a_break(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "other"):
+        grid.run(SUITE, plan(tmp_path / name, "gcsl"), tmp_path / name, lambda progress: None)
+    (record,) = records.read_all(tmp_path / "one")
+    record.config.path(tmp_path / "one").unlink()
+    monkeypatch.setattr(grid, "train", forbidden)
+    grid.run(SUITE, plan(tmp_path / "one", "gcsl"), tmp_path / "one", lambda progress: None)
+    (again,), (whole,) = (records.read_all(tmp_path / name) for name in ("one", "other"))
+    assert again.episodes.equals(whole.episodes)
+    assert again.trainings[0].curves == whole.trainings[0].curves
+
+
+@pytest.mark.parametrize("second", [3, 1], ids=["more seeds", "fewer seeds"])
+def test_two_runs_on_one_folder_keep_all_seeds(tmp_path: Path, second: int) -> None:
+    """Both planned when nothing was recorded; the second ends after the first, and one after the
+    other would give the same.
+    """
+    plans = [plan(tmp_path / "both", "bc", seeds=seeds) for seeds in (2, second)]
+    assert all(cell.recorded is None for planned in plans for cell in planned)
+    for planned in plans:
+        grid.run(SUITE, planned, tmp_path / "both", lambda progress: None)
+    for seeds in (2, second):
+        grid.run(
+            SUITE,
+            plan(tmp_path / "sequence", "bc", seeds=seeds),
+            tmp_path / "sequence",
+            lambda progress: None,
+        )
+    (cell,), (expected,) = (records.read_all(tmp_path / name) for name in ("both", "sequence"))
+    assert cell.seeds == expected.seeds == tuple(range(max(2, second)))
+    assert [training.seeds for training in cell.trainings] == [
+        training.seeds for training in expected.trainings
+    ]
+    assert cell.config == expected.config
+    numbers = [
+        name for name in cell.episodes.column_names if name not in ("final_distance", "path")
+    ]
+    assert cell.episodes.select(numbers).equals(expected.episodes.select(numbers))
+    # How many seeds train together decides the last digits.
+    for name in ("final_distance", "path"):
+        np.testing.assert_allclose(cell.column(name), expected.column(name), atol=1e-4)
+    for one, other in zip(cell.trainings, expected.trainings, strict=True):
+        for name, courses in other.curves.items():
+            np.testing.assert_allclose(one.curves[name], courses, rtol=1e-2)
+
+
+def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
+    rates = {"tame": 5e-4, "wild": 1e30, "brisk": 1e-3}
+    columns = tuple(Column(label, "bc", {"learning_rate": rate}) for label, rate in rates.items())
+    suite = dataclasses.replace(SUITE, columns=columns)
+    cells = grid.plan(suite, tmp_path, seeds=1, groups=[GROUP], updates=8)
+    assert [len(batch) for batch in grid.batches(cells)] == [3], "they would train together"
+    (failure,) = grid.run(suite, cells, tmp_path, lambda progress: None)
+    assert failure.startswith("wild on Expert 10: ")
+    assert {cell.label for cell in records.read_all(tmp_path)} == {"tame", "brisk"}
+
+
+def test_agents_of_many_seeds_have_short_names(tmp_path: Path) -> None:
+    (planned,) = plan(tmp_path, "bc")
+    names = [
+        agents.path(tmp_path, planned.config, seeds).stem.split("--")[-1]
+        for seeds in (tuple(range(1000)), (3, 7, 8, 9), (2,))
+    ]
+    assert names == ["seeds-0-999", "seeds-3+7-9", "seeds-2"]
+
+
+def test_a_label_stands_for_one_column(tmp_path: Path) -> None:
+    file = tmp_path / "my_goat.py"
+    file.write_text(
+        "from goatrl.algorithms import register\nfrom goatrl.learn.update import "
+        "weighted_regression\n"
+        '@register("GOAT")\ndef my_goat(settings):\n    """Mine."""\n    return '
+        "weighted_regression(settings)\n"
+    )
+    with pytest.raises(GoatError, match=r"my_goat.py is registered as GOAT.*another label"):
+        grid.choose_columns(SUITE.columns, ["bc", str(file)])
+
+
+def test_judging_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:
+    """Judging waits until the next cell trains; were they one after the other, it would wait for
+    ever.
+    """
+    training_goes_on, seen = threading.Event(), []
+
+    def watch(progress: Progress) -> None:
+        seen.append((progress.cells[0].label, progress.what))
+        if (
+            progress.what == "judging"
+            and progress.cells[0].label == "Goal BC"
+            and progress.recorded is not None
+        ):
+            assert training_goes_on.wait(60)
+        if progress.what == "training" and progress.cells[0].label == "WGCSL":
+            training_goes_on.set()
+
+    cells = [
+        next(cell for cell in plan(tmp_path, "bc", "wgcsl") if cell.label == label)
+        for label in ("Goal BC", "WGCSL")
+    ]
+    assert grid.run(SUITE, cells, tmp_path, watch) == []
+    assert len(records.read_all(tmp_path)) == 2
+
+
+def test_an_interruption_of_training_ends_judging_too(tmp_path: Path) -> None:
+    judging, interrupted = threading.Event(), threading.Event()
+
+    def watch(progress: Progress) -> None:
+        if progress.what == "judging":
+            judging.set()
+            assert interrupted.wait(60)
+        elif progress.cells[0].label == "WGCSL" and progress.done:
+            assert judging.wait(60)
+            interrupted.set()
+            raise KeyboardInterrupt
+
+    cells = [
+        next(cell for cell in plan(tmp_path, "bc", "wgcsl") if cell.label == label)
+        for label in ("Goal BC", "WGCSL")
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        grid.run(SUITE, cells, tmp_path, watch)
+    assert (
+        len(list((tmp_path / "agents").iterdir())) == 1
+    )  # of BC, whose record says no more than its agents
+
+
+def test_a_record_keeps_the_course_of_every_metric(tmp_path: Path) -> None:
+    grid.run(SUITE, plan(tmp_path, "wgcsl"), tmp_path, lambda progress: None)
+    (cell,) = records.read_all(tmp_path)
+    (training,) = cell.trainings
+    assert {"policy_loss", "value", "weight"} <= set(training.curves)
+    shapes = {np.shape(course) for course in training.curves.values()}
+    assert shapes == {(2, 2)}  # two seeds, two reports: every target period of 4 updates is one
+
+
+def test_one_agent_acts_as_it_was_judged(tmp_path: Path) -> None:
+    (planned,) = plan(tmp_path, "goat")
+    grid.run(SUITE, [planned], tmp_path, lambda progress: None)
+    (cell,) = records.read_all(tmp_path)
+    file = agents.path(tmp_path, planned.config, (0, 1))
+    kept = agents.read(file)
+    assert (kept.spec, kept.group, kept.step) == (
+        planned.config.spec,
+        GROUP,
+        planned.config.updates,
+    )
+    with safetensors.safe_open(
+        file, framework="numpy"
+    ) as stored:  # no critics, no targets, no optimiser
+        assert {"/".join(name.split("/")[:2]) for name in stored.keys()} == {  # noqa: SIM118
+            "step",
+            "params/policy",
+            *(
+                f"normalizer/{part}"
+                for part in ("observation_mean", "observation_std", "goal_mean", "goal_std")
+            ),
+        }
+    algorithm, state = kept.agent(1)
+    assert algorithm == planned.algorithm
+    task = tasks.get(GROUP).tasks[0]
+    starts, goals = (np.float32(part) for part in task.evaluation())
+    step = np.asarray(algorithm.act(state, starts, goals))
+    mine = (cell.column("seed") == 1) & (cell.column("task") == task.name)
+    paths = np.array(
+        [path for path, chosen in zip(cell.column("path"), mine, strict=True) if chosen]
+    ).reshape(len(goals), -1, 2)
+    np.testing.assert_allclose(paths[:, 1], step, atol=1e-5)
+    with pytest.raises(GoatError, match="no seed 7; it has 0, 1"):
+        kept.agent(7)
+
+
+class Straight:
+    """An algorithm that is no composition: it walks towards the goal at a speed that it has
+    learned.
+    """
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        return jnp.clip(state.params["speed"] * (goal - observation), -1.0, 1.0)
+
+
+def test_of_an_algorithm_of_any_kind_is_kept_what_acts() -> None:
+    spec = tasks.get(GROUP).spec
+    params = {"speed": jnp.asarray([0.5, 2.0]), "notes": jnp.zeros((2, 9))}
+    state = TrainState(
+        jnp.asarray([7, 7]),
+        params,
+        (),
+        (),
+        (),
+        jax.tree.map(lambda leaf: leaf[None], normalize.identity(spec)),
+    )
+    kept = agents.that_acts(Straight(), spec, state)
+    assert jax.tree.leaves(kept) == [kept.step, kept.params["speed"]]
+    assert kept.params["speed"] is params["speed"]
+
+
+def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    group = tasks.get("reach-left-right")
+    assert [task.name for task in group.judged()] == ["Right", "Left", "Coverage"]
+    assert group.coverage is not None
+    _, goals = group.coverage.evaluation()
+    assert goals.shape == (100, 3)
+    assert group.kept(goals[:, None]).sum() == 50
+    assert len(np.unique(goals[:, 0])) == len(np.unique(goals[:, 1])) == 10
+
+
+def test_a_cell_that_the_main_table_shares_has_its_map_whichever_suite_runs_it() -> None:
+    """MSG+HER of the main table is also the column c = 5 of its ablation."""
+    recorded = Path(__file__).parents[2] / "results/robots"
+    planned = grid.plan(suites.get("ablation-msg"), recorded, seeds=5, groups=["push-left-right"])
+    assert [cell.label for cell in planned if cell.tasks == cell.group.judged()] == ["c=5"]
+    assert [cell.label for cell in planned if cell.tasks == cell.group.tasks] == [
+        "c=1",
+        "c=3",
+        "c=7",
+    ]
+
+
+def test_an_expected_time_grows_with_what_is_missing(tmp_path: Path) -> None:
+    few, many = (estimate.seconds(plan(tmp_path, *names)) for names in (["bc"], ["bc", "goat"]))
+    assert 0 < few[0] < many[0]
+    push = tasks.get("push-left-right")
+    robots = [
+        dataclasses.replace(cell, group=push, tasks=push.tasks) for cell in plan(tmp_path, "bc")
+    ]
+    assert estimate.seconds(robots)[1] > 0 == few[1]
+
+
+def test_suites_share_the_cells_that_they_have_in_common(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CQL+HER is also the column α = 1 of another suite: recorded once, shown in both."""
+    grid.run(SUITE, plan(tmp_path, "cql_her", seeds=1), tmp_path, lambda progress: None)
+    sweep = suites.get("pointreach-cql-alpha")
+    (shared,) = grid.suite_cells(sweep, tmp_path)
+    assert (shared.suite, shared.label) == (sweep.name, "alpha=1")
+    planned = grid.plan(sweep, tmp_path, seeds=1, groups=[GROUP], updates=8)
+    assert {cell.label: cell.missing for cell in planned}["alpha=1"] == ()
+    assert sum(bool(cell.missing) for cell in planned) == 4
+
+
+def test_a_column_that_was_added_belongs_to_its_suite_alone(tmp_path: Path) -> None:
+    grid.run(SUITE, plan(tmp_path, "marwil_her", seeds=1), tmp_path, lambda progress: None)
+    assert [cell.label for cell in grid.suite_cells(SUITE, tmp_path)] == ["MARWIL+HER"]
+    assert not grid.suite_cells(suites.get("pointreach-cql-alpha"), tmp_path)
+
+
+@pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
+def test_every_column_of_every_suite_can_be_composed_and_told_apart(suite: suites.Suite) -> None:
+    for name in suite.groups:
+        settings = tasks.get(name).settings
+        composed = [
+            (column.algorithm, grid._text(hyperparameters(grid._compose(column, settings))))
+            for column in suite.columns
+        ]
+        assert len(set(composed)) == len(composed)
+
+
+@pytest.mark.parametrize(
+    "suite", [suite for suite in suites.SUITES if suite.averages], ids=lambda suite: suite.name
+)
+def test_the_papers_averages_are_of_the_suites_columns(suite: suites.Suite) -> None:
+    published = paper.averages(suite.averages)
+    labels = [column.label for column in suite.columns]
+    assert {label for _, label in published} <= set(labels)
+    assert {over for over, _ in published} <= {
+        "iid",
+        "ood",
+        "all",
+        *(tasks.get(name).label for name in suite.groups),
+    }
+    assert any(over == "ood" for over, _ in published)
+
+
+def test_the_papers_average_stands_beside_a_whole_suite_only() -> None:
+    suite = suites.get("ablation-drw")
+    cells = [made_by_hand(name, fake_rows(name), (0,), "WGCSL+DRW") for name in suite.groups]
+    whole = {each.split: each.paper for each in statistics.summary(suite, cells, "success")}
+    assert whole == {"iid": 88.4, "ood": 59.5, "all": None}
+    part = {each.split: each.paper for each in statistics.summary(suite, cells[1:], "success")}
+    assert part == {"iid": None, "ood": None, "all": None}
+
+
+def fake_rows(name: str) -> list[dict]:
+    point = {
+        "start": [0.0],
+        "goal": [0.0],
+        "path": None,
+        "final_distance": 0.0,
+        "return": 0,
+        "episode": 0,
+        "seed": 0,
+    }
+    return [
+        point | {"task": task.name, "split": task.split, "success": True}
+        for task in tasks.get(name).tasks
+    ]

@@ -1,0 +1,190 @@
+"""Hyper-parameters by name: list, override, stack."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from goatrl import algorithms
+from goatrl.learn.agent import Agent
+from goatrl.learn.parameters import hyperparameters, override, stack
+from goatrl.learn.policies import Maximization, Regression
+from goatrl.learn.values import Conservative, DualValue, QEnsemble
+from goatrl.learn.weights import RND, BestAdvantage, ExpAdvantage, Uncertainty
+from goatrl.types import GoatError, Settings
+
+NAMES = sorted(algorithms.entries())
+
+
+@pytest.fixture
+def agent() -> Agent:
+    return Agent(Regression((ExpAdvantage(), Uncertainty())), QEnsemble(2, penalty=Conservative()))
+
+
+def test_names_and_values_in_the_order_in_which_they_are_written(agent):
+    assert list(hyperparameters(agent).items()) == [
+        ("exp_advantage.beta", 2.0),
+        ("exp_advantage.clip", 10.0),
+        ("uncertainty.w", 2.0),
+        ("uncertainty.minimum", 0.5),
+        ("uncertainty.tanh", True),
+        ("uncertainty.capacity", 10_000),
+        ("q_ensemble.size", 2),
+        ("q_ensemble.tau", None),
+        ("conservative.alpha", 1.0),
+        ("conservative.actions", 20),
+        ("relabel", 1.0),
+        ("discount", 0.98),
+        ("learning_rate", 5e-4),
+        ("target_keep", 0.95),
+        ("target_every", 20),
+    ]
+
+
+def test_missing_parts_have_no_names():
+    assert list(hyperparameters(Agent(Regression(), None))) == [
+        "relabel",
+        "discount",
+        "learning_rate",
+        "target_keep",
+        "target_every",
+    ]
+
+
+def test_part_names_of_abbreviations():
+    names = hyperparameters(Agent(Regression((RND(), BestAdvantage())), DualValue()))
+    assert {"rnd.w", "best_advantage.scale", "dual_value.reward"} <= set(names)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_of_every_algorithm_has_a_name_of_its_own(name):
+    # Each float gets a value that no other has; a name used twice, or a number without a name,
+    # loses one of them.
+    leaves, structure = jax.tree.flatten(algorithms.get(name).build(Settings()))
+    marks = [index + 0.5 for index in range(len(leaves))]
+    listed = hyperparameters(jax.tree.unflatten(structure, marks))
+    assert sorted(value for value in listed.values() if isinstance(value, float)) == marks
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_override_changes_each_number_and_no_other(name):
+    algorithm = algorithms.get(name).build(Settings())
+    before = hyperparameters(algorithm)
+    for key, value in before.items():
+        if isinstance(value, float):
+            assert hyperparameters(override(algorithm, {key: value + 0.25})) == before | {
+                key: value + 0.25
+            }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_override_with_the_own_numbers_changes_nothing(name):
+    algorithm = algorithms.get(name).build(Settings())
+    numbers = {key: value for key, value in hyperparameters(algorithm).items() if value is not None}
+    assert override(algorithm, numbers) == algorithm
+    assert override(algorithm, {key: str(value) for key, value in numbers.items()}) == algorithm
+
+
+def test_override_takes_text_and_converts_it_to_the_type_in_place(agent):
+    changed = override(
+        agent,
+        {
+            "learning_rate": "1e-3",
+            "q_ensemble.size": "7",
+            "q_ensemble.tau": "0.3",
+            "uncertainty.tanh": "False",
+            "relabel": 1,
+        },
+    )
+    assert (changed.learning_rate, changed.value.size, changed.value.tau) == (1e-3, 7, 0.3)
+    assert changed.policy.weights[1].tanh is False
+    assert isinstance(changed.value.size, int)
+    assert isinstance(changed.relabel, float)
+
+
+def test_override_of_a_choice():
+    changed = override(Agent(Regression(), DualValue()), {"dual_value.reward": "binary"})
+    assert changed.value == DualValue(reward="binary")
+
+
+def test_override_leaves_the_original_alone(agent):
+    override(agent, {"uncertainty.w": 1.5, "conservative.alpha": 0.1})
+    assert agent.policy.weights[1].w == 2.0
+    assert agent.value.penalty.alpha == 1.0
+
+
+def test_override_of_nothing_is_the_same(agent):
+    assert override(agent, {}) == agent
+
+
+def test_a_mistyped_name_suggests_the_nearest(agent):
+    with pytest.raises(
+        GoatError, match=r"unknown hyper-parameter 'uncertainty.v'; did you mean .*uncertainty\.w"
+    ):
+        override(agent, {"uncertainty.v": 1.0})
+
+
+def test_a_name_of_another_part_lists_what_is_known(agent):
+    with pytest.raises(GoatError, match=r"unknown hyper-parameter 'zzz'; known: .*learning_rate"):
+        override(agent, {"zzz": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("learning_rate", "fast", "float"),
+        ("q_ensemble.tau", "low", "float"),
+        ("q_ensemble.size", "2.5", "int"),
+        ("q_ensemble.size", 2.5, "int"),
+        ("q_ensemble.size", "many", "int"),
+        ("uncertainty.tanh", "maybe", "bool"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused(agent, name, value, kind):
+    with pytest.raises(GoatError, match=rf"hyper-parameter {name} needs a {kind}, not '{value}'"):
+        override(agent, {name: value})
+
+
+def test_stack_puts_floats_on_a_leading_axis_and_keeps_the_rest():
+    agents = [
+        Agent(Maximization(c), QEnsemble(3), learning_rate=rate)
+        for c, rate in ((0.0, 1e-3), (5.0, 1e-4))
+    ]
+    stacked = stack(agents)
+    np.testing.assert_allclose(stacked.policy.pessimism, [0.0, 5.0])
+    np.testing.assert_allclose(stacked.learning_rate, [1e-3, 1e-4], rtol=1e-6)
+    np.testing.assert_allclose(stacked.discount, [0.98, 0.98], rtol=1e-6)
+    assert stacked.learning_rate.dtype == np.float32
+    assert (stacked.value.size, stacked.target_every) == (3, 20)
+
+
+def test_a_stack_of_one_still_has_the_axis(agent):
+    assert {leaf.shape for leaf in jax.tree.leaves(stack([agent]))} == {(1,)}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Agent(
+            Regression((ExpAdvantage(), Uncertainty())), QEnsemble(3, penalty=Conservative())
+        ),  # another size
+        Agent(
+            Regression((ExpAdvantage(), Uncertainty())),
+            QEnsemble(2, tau=0.3, penalty=Conservative()),
+        ),  # a number where none was
+        Agent(Regression((ExpAdvantage(), Uncertainty())), QEnsemble(2)),  # a part less
+        Agent(
+            Regression((ExpAdvantage(), RND())), QEnsemble(2, penalty=Conservative())
+        ),  # another part
+        Agent(
+            Regression((ExpAdvantage(), Uncertainty())),
+            QEnsemble(2, penalty=Conservative()),
+            target_every=5,
+        ),
+    ],
+    ids=["size", "tau", "fewer", "part", "target_every"],
+)
+def test_stacking_different_structures_is_refused(agent, other):
+    with pytest.raises(GoatError, match="only compositions that differ in float hyper-parameters"):
+        stack([agent, other])

@@ -1,0 +1,334 @@
+"""Runs on disk: nothing is lost or half-written, whatever happens."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from goatrl import data as datasets
+from goatrl import tasks
+from goatrl.data.problems import open_problem
+from goatrl.disk import checkpoint
+from goatrl.evaluation.episodes import evaluate
+from goatrl.experiments.loading import load_policy
+from goatrl.learn import normalize
+from goatrl.runs.folder import Interrupted
+from goatrl.runs.offline import Run, configure
+from goatrl.training import offline
+from goatrl.training.offline import Diverged
+from goatrl.types import Episodes, GoatError
+
+GROUP = "pointreach-expert-10"
+
+
+def settings(**changes):
+    return {"seeds": (0, 1), "updates": 24, "batch_size": 16, "interval": 8, **changes}
+
+
+def bytes_of(path: Path) -> dict[str, bytes]:
+    from safetensors.numpy import load_file
+
+    return {name: array.tobytes() for name, array in load_file(path).items()}
+
+
+def finish(folder: Path, **changes) -> Run:
+    problem = open_problem(GROUP, None)
+    run = Run(folder)
+    run.train(configure("wgcsl", problem, **settings(**changes)), problem)
+    return run
+
+
+def test_a_run_leaves_config_metrics_and_checkpoint(tmp_path: Path) -> None:
+    run = finish(tmp_path / "run")
+    stored = json.loads(run.config_path.read_text())
+    assert stored["config"]["hyperparameters"]["exp_advantage.beta"] == 2.0
+    assert stored["versions"]["jax"] == jax.__version__
+    lines = run.metrics_path.read_text().splitlines()
+    assert lines[0].startswith("step,seed,")
+    assert [line.split(",")[:2] for line in lines[1:]] == [
+        [str(s), str(m)] for s in (8, 16, 24) for m in (0, 1)
+    ]
+    assert run.step() == 24
+    assert {path.name for path in run.folder.iterdir()} == {
+        "config.json",
+        "metrics.csv",
+        "checkpoint.safetensors",
+    }
+
+
+def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    whole = finish(tmp_path / "whole")
+    problem = open_problem(GROUP, None)
+    config = configure("wgcsl", problem, **settings())
+    run = Run(tmp_path / "interrupted")
+
+    def press_ctrl_c(step: int, metrics) -> None:
+        if step == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted, match="stopped at update 8 of 24"):
+        run.train(config, problem, on_report=press_ctrl_c)
+    assert run.step() == 8
+    run.train(config, problem)
+    assert bytes_of(run.checkpoint_path) == bytes_of(whole.checkpoint_path)
+    assert run.metrics_path.read_text() == whole.metrics_path.read_text()
+
+
+def test_metrics_after_the_checkpoint_are_written_once(tmp_path: Path) -> None:
+    """Killed between a report and its checkpoint: the report is computed again, not doubled."""
+    problem = open_problem(GROUP, None)
+    config = configure("wgcsl", problem, **settings())
+    run = Run(tmp_path / "run")
+
+    class Killed(BaseException):
+        pass
+
+    def die(step: int, metrics) -> None:
+        if step == 16:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run.train(config, problem, on_report=die, checkpoint_seconds=0.0)
+    assert run.step() == 8
+    assert run.metrics_path.read_text().splitlines()[-1].startswith("16,")
+    run.train(config, problem)
+    assert run.metrics_path.read_text() == finish(tmp_path / "whole").metrics_path.read_text()
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    run = finish(tmp_path / "run")
+    before = run.checkpoint_path.stat().st_mtime_ns
+    finish(tmp_path / "run")
+    assert run.checkpoint_path.stat().st_mtime_ns == before
+
+
+def test_another_configuration_never_takes_the_folder(tmp_path: Path) -> None:
+    finish(tmp_path / "run")
+    with pytest.raises(GoatError, match=r"holds another run \(differs in seeds\)"):
+        finish(tmp_path / "run", seeds=(0,))
+
+
+def test_divergence_keeps_the_last_good_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = open_problem(GROUP, None)
+    config = configure("wgcsl", problem, **settings())
+    original = offline.Chunk.check_finite
+
+    def diverge_late(chunk, seeds) -> None:
+        if chunk.step == 24:
+            broken = chunk.metrics["policy_loss"].copy()
+            broken[1, 3] = np.nan
+            chunk.metrics["policy_loss"] = broken
+        original(chunk, seeds)
+
+    monkeypatch.setattr(offline.Chunk, "check_finite", diverge_late)
+    run = Run(tmp_path / "run")
+    with pytest.raises(
+        Diverged,
+        match="policy_loss of seed 1 is not finite at update 20; the state at update 16 is kept",
+    ):
+        run.train(config, problem)
+    assert run.step() == 16
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.restore()[1].params))
+
+
+def test_a_full_disk_keeps_the_earlier_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = open_problem(GROUP, None)
+    config = configure("wgcsl", problem, **settings())
+    run = Run(tmp_path / "run")
+    written = []
+
+    def fill_the_disk(state, step) -> None:
+        if step == 16:
+            monkeypatch.setattr(os, "fsync", no_space)
+        written.append(step)
+        checkpoint.save(run.checkpoint_path, state, {"step": step})
+
+    def no_space(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run, "_save", fill_the_disk)
+    with pytest.raises(
+        GoatError, match=r"cannot write .*checkpoint.safetensors: no space left on the disk"
+    ):
+        run.train(config, problem, checkpoint_seconds=0.0)
+    assert written == [8, 16]
+    assert run.step() == 8
+    assert not [path for path in run.folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_dataset_that_does_not_fit_the_checkpoint_is_refused(
+    tmp_path: Path, odd_episodes: Episodes
+) -> None:
+    run = finish(tmp_path / "run")
+    other = odd_episodes.spec(1.0)
+    like = jax.eval_shape(
+        lambda: offline.init(run.config().members(), other, normalize.identity(other))
+    )
+    with pytest.raises(GoatError, match=r"does not fit: .* has shape .* need"):
+        checkpoint.restore(run.checkpoint_path, like)
+    file = tmp_path / "odd.npz"
+    datasets.save(odd_episodes, file)
+    problem = open_problem(None, file, 1.0)
+    config = configure("wgcsl", problem, data=file, **settings(updates=40, interval=20))
+    with pytest.raises(GoatError, match=r"holds another run \(differs in .*checksum, spec"):
+        run.train(config, problem)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"updates": 50}, "updates must be a positive multiple"),
+        ({"batch_size": 0}, "batch size must be at least 1"),
+        ({"overrides": {"target_every": 0}}, "target_every must be at least 1"),
+        ({"seeds": (1, 1)}, "distinct"),
+    ],
+)
+def test_a_bad_setting_leaves_no_folder_behind(tmp_path: Path, changes: dict, message: str) -> None:
+    with pytest.raises(GoatError, match=message):
+        finish(tmp_path / "run", **changes)
+    assert not (tmp_path / "run").exists()
+
+
+def test_metrics_cut_short_by_a_full_disk_do_not_stop_the_next_try(tmp_path: Path) -> None:
+    for torn in ("", "step,se"):
+        folder = tmp_path / f"run{len(torn)}"
+        problem = open_problem(GROUP, None)
+        run = Run(folder)
+        run.prepare(configure("wgcsl", problem, **settings()))
+        run.metrics_path.write_text(torn)
+        finish(folder)
+        assert run.metrics_path.read_text().startswith("step,seed,")
+
+
+def test_tasks_judged_one_by_one_stay_together(tmp_path: Path) -> None:
+    run = finish(tmp_path / "run")
+    group = tasks.get(GROUP)
+    members, state = run.restore()
+    for name in ("R10", "R20", "R10"):
+        run.write_episodes(evaluate(members, state, group, [group.task(name)]), group, step=24)
+    judged = pq.read_table(run.episodes_path).column("task").to_pylist()
+    assert sorted(set(judged)) == ["R10", "R20"]
+    assert len(judged) == 2 * 2 * 20
+    run.write_episodes(evaluate(members, state, group, [group.task("R20")]), group, step=28)
+    assert set(pq.read_table(run.episodes_path).column("task").to_pylist()) == {"R20"}, (
+        "of another step, so not beside"
+    )
+
+
+def test_a_run_goes_on_when_its_data_has_moved(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.npz", tmp_path / "b.npz"
+    for file in (first, second):
+        datasets.save(open_problem(GROUP, None).episodes, file)
+    configs = [
+        configure("wgcsl", open_problem(GROUP, file), data=file, **settings())
+        for file in (first, second)
+    ]
+    assert configs[0] != configs[1]
+    for config in configs:
+        Run(tmp_path / "run").prepare(config)
+
+
+def test_a_changed_dataset_is_noticed(tmp_path: Path) -> None:
+    episodes = open_problem(GROUP, None).episodes
+    file = tmp_path / "mine.npz"
+    datasets.save(episodes, file)
+    problem = open_problem(None, file, 1.0)
+    run = Run(tmp_path / "run")
+    run.train(configure("gcsl", problem, data=file, **settings(updates=20, interval=20)), problem)
+    changed = np.asarray(episodes.actions).copy()
+    changed[0, 0, 0] += 0.5
+    datasets.save(Episodes(episodes.observations, episodes.achieved, changed, episodes.goals), file)
+    with pytest.raises(GoatError, match="has changed since training"):
+        run.problem()
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "garbage"])
+def test_a_damaged_checkpoint_is_one_clear_line(tmp_path: Path, damage: str) -> None:
+    run = finish(tmp_path / "run")
+    content = run.checkpoint_path.read_bytes()
+    run.checkpoint_path.write_bytes(
+        {"empty": b"", "truncated": content[: len(content) // 2], "garbage": b"\xff" * 100}[damage]
+    )
+    with pytest.raises(GoatError, match="is damaged or not a checkpoint") as caught:
+        run.restore()
+    assert "\n" not in str(caught.value)
+
+
+def test_own_data_needs_a_threshold_and_fitting_dimensions(
+    tmp_path: Path, odd_episodes: Episodes
+) -> None:
+    file = tmp_path / "mine.npz"
+    datasets.save(odd_episodes, file)
+    with pytest.raises(GoatError, match="--goal-threshold"):
+        open_problem(None, file)
+    with pytest.raises(GoatError, match="does not fit pointreach-expert-10"):
+        open_problem(GROUP, file)
+    assert open_problem(None, file, 0.5).spec.goal_dim == 3
+
+
+def test_ctrl_c_in_a_real_process(tmp_path: Path) -> None:
+    """The whole command, killed as a user would: exit code 130, one line, a checkpoint that goes
+    on.
+    """
+    command = [
+        sys.executable,
+        "-m",
+        "goatrl",
+        "train",
+        "gcsl",
+        "--group",
+        GROUP,
+        "--seeds",
+        "1",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    process = subprocess.Popen(
+        [*command, "--updates", "400000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 120
+    while (
+        not (tmp_path / "run" / "metrics.csv").exists()
+        and time.monotonic() < deadline
+        and process.poll() is None
+    ):
+        time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert errors.strip().splitlines()[-1].startswith("goat: stopped at update ")
+    step = checkpoint.describe(tmp_path / "run" / "checkpoint.safetensors")["step"]
+    assert 0 < step < 400000
+
+
+def test_a_trained_agent_is_a_function(tmp_path: Path) -> None:
+    run = finish(tmp_path / "run")
+    members, state = run.restore()
+    second = jax.tree.map(lambda leaf: leaf[1], state)
+    observations, goals = (
+        np.array([[0.0, 0.0], [3.0, 1.0]], np.float32),
+        np.array([[5.0, 5.0], [-4.0, 2.0]], np.float32),
+    )
+    expected = np.asarray(members[1][0].act(second, observations, goals))
+    act = load_policy(run.folder, seed=1)
+    np.testing.assert_allclose(act(observations, goals), expected, rtol=1e-5)
+    np.testing.assert_allclose(act([3.0, 1.0], [-4.0, 2.0]), expected[1], rtol=1e-5)
+    with pytest.raises(GoatError, match="an observation has 2 and a goal 2 numbers"):
+        act(np.zeros(3), np.zeros(2))
+    with pytest.raises(GoatError, match="no seed 5; it has 0, 1"):
+        load_policy(str(run.folder), seed=5)

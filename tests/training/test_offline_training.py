@@ -1,0 +1,98 @@
+"""The training loop: exact resume, independence of chunks, divergence, schedules."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from goatrl import algorithms
+from goatrl.learn import normalize
+from goatrl.learn.parameters import override
+from goatrl.training import offline
+from goatrl.types import Episodes, GoatError, Settings
+
+SETTINGS = Settings(batch_size=16, target_every=4, target_keep=0.9)
+
+
+def members(name: str = "wgcsl", seeds: tuple[int, ...] = (0, 1), **changes: float):
+    return [(override(algorithms.get(name).build(SETTINGS), changes), seed) for seed in seeds]
+
+
+def chunks(
+    group, episodes: Episodes, updates: int, interval: int, state=None
+) -> list[offline.Chunk]:
+    spec = episodes.spec(1.0)
+    return list(
+        offline.train(
+            group, spec, episodes, updates=updates, batch_size=16, interval=interval, state=state
+        )
+    )
+
+
+def bytes_of(tree) -> list[bytes]:
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(tree)]
+
+
+def test_resuming_gives_the_same_bytes(odd_episodes: Episodes) -> None:
+    group = members()
+    whole = chunks(group, odd_episodes, 24, 8)
+    resumed = chunks(group, odd_episodes, 24, 8, state=whole[0].state)
+    assert [chunk.step for chunk in whole] == [8, 16, 24]
+    assert [chunk.step for chunk in resumed] == [16, 24]
+    assert bytes_of(resumed[-1].state) == bytes_of(whole[-1].state)
+    np.testing.assert_array_equal(
+        resumed[-1].metrics["policy_loss"], whole[-1].metrics["policy_loss"]
+    )
+
+
+def test_chunks_do_not_change_the_randomness(odd_episodes: Episodes) -> None:
+    group = members()
+    long, short = chunks(group, odd_episodes, 16, 16), chunks(group, odd_episodes, 16, 4)
+    losses = np.concatenate([chunk.metrics["policy_loss"] for chunk in short], axis=1)
+    np.testing.assert_allclose(losses, long[0].metrics["policy_loss"], rtol=1e-4)
+
+
+def test_targets_move_only_at_the_end_of_a_period(odd_episodes: Episodes) -> None:
+    """After one period of four updates: target = 0.9 · initial + 0.1 · online."""
+    group = members(seeds=(0,))
+    start = offline.init(group, odd_episodes.spec(1.0), normalize.from_episodes(odd_episodes))
+    after = chunks(group, odd_episodes, 4, 4)[0].state
+    first = jax.tree.leaves(start.params)[0]
+    expected = 0.9 * np.asarray(first) + 0.1 * np.asarray(jax.tree.leaves(after.params)[0])
+    np.testing.assert_allclose(
+        np.asarray(jax.tree.leaves(after.target)[0]), expected, rtol=1e-5, atol=1e-7
+    )
+
+
+def test_divergence_names_update_seed_and_quantity(odd_episodes: Episodes) -> None:
+    group = [*members(seeds=(7,)), *members(seeds=(8,), learning_rate=1e30)]
+    first = chunks(group, odd_episodes, 8, 8)[0]
+    # The first update throws the networks out of range, the second one sees it.
+    with pytest.raises(offline.Diverged, match=r"advantage of seed 8 is not finite at update 2$"):
+        first.check_finite([7, 8])
+
+
+def test_first_bad_update_is_found_in_a_chunk() -> None:
+    metrics = {
+        "policy_loss": np.array([[1.0, 1.0, np.nan], [1.0, np.inf, 1.0]]),
+        "value_loss": np.ones((2, 3)),
+    }
+    chunk = offline.Chunk(step=30, state=None, metrics=metrics)
+    with pytest.raises(
+        offline.Diverged, match=r"policy_loss of seed 5 is not finite at update 29$"
+    ):
+        chunk.check_finite([4, 5])
+    dataclasses.replace(chunk, metrics={"value_loss": np.ones((2, 3))}).check_finite([4, 5])
+
+
+@pytest.mark.parametrize(
+    ("updates", "interval", "what"), [(10, 4, "updates"), (0, 4, "updates"), (8, 6, "interval")]
+)
+def test_a_schedule_that_does_not_fit_is_refused(
+    odd_episodes: Episodes, updates: int, interval: int, what: str
+) -> None:
+    with pytest.raises(GoatError, match=f"{what} must be a positive multiple of target_every"):
+        chunks(members(), odd_episodes, updates, interval)
