@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
 
-from helpers import goat
 from goatrl import cli, tasks
 from goatrl.cli.view import View
 from goatrl.data import experts
@@ -37,6 +36,7 @@ from goatrl.tasks import draw_mix, registry
 from goatrl.training.offline import act, init
 from goatrl.training.online import start
 from goatrl.types import Episodes, GoatError, TrainState, make_episodes
+from helpers import goat
 
 GROUP = tasks.get("reach-left-right")
 SEEDS = (0, 3)

@@ -12,16 +12,16 @@ import numpy as np
 from safetensors.numpy import save
 
 from goatrl import algorithms, tasks
-from goatrl.disk import checkpoint
 from goatrl.data.experts import FAMILIES
-from goatrl.evaluation.episodes import success_rate
+from goatrl.disk import checkpoint
 from goatrl.disk.files import write_atomically, write_text
+from goatrl.evaluation.episodes import success_rate
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.learn.values import CostQ
-from goatrl.training.online import Schedule
-from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.runs.folder import Agents, restore_agents
+from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import TaskGroup
+from goatrl.training.online import Schedule
 from goatrl.types import Settings, unknown
 
 TEST_EPISODES = 1_000
@@ -49,7 +49,9 @@ RECIPES = {
     "slide": Recipe(390, updates=400, cost=True),
     # Five fingers must hold still: with more noise hardly any exploring episode succeeds, and it
     # ends at 75 instead of 89 %.
-    "hand": Recipe(400, updates=160, batch_size=4_096, target_every=40, noise=0.1, random=0.1, cost=True),
+    "hand": Recipe(
+        400, updates=160, batch_size=4_096, target_every=40, noise=0.1, random=0.1, cost=True
+    ),
 }
 JUDGE_EVERY = 10
 
@@ -69,7 +71,11 @@ def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
     if recipe.cost:
         algorithm = dataclasses.replace(algorithm, value=CostQ())
     schedule = Schedule(
-        updates=recipe.updates, batch_size=recipe.batch_size, noise=recipe.noise, random=recipe.random, reward_offset=-1.0
+        updates=recipe.updates,
+        batch_size=recipe.batch_size,
+        noise=recipe.noise,
+        random=recipe.random,
+        reward_offset=-1.0,
     )
     rounds = recipe.rounds if rounds is None else rounds
     about = {
@@ -81,7 +87,9 @@ def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
         "rounds": rounds,
         "physics": group.physics.strip(),
     }
-    return OnlinePlan([(algorithm, seed)], group, [group.collection.task], schedule, rounds, JUDGE_EVERY, about)
+    return OnlinePlan(
+        [(algorithm, seed)], group, [group.collection.task], schedule, rounds, JUDGE_EVERY, about
+    )
 
 
 def agents(run: OnlineRun) -> Agents:
@@ -92,13 +100,23 @@ def agents(run: OnlineRun) -> Agents:
     chosen = plan(about["expert"], about["seed"], about["rounds"])
     state = restore_agents(run.best_path, chosen.members, chosen.group.spec)
     unfinished = run.unfinished(chosen.rounds, "goat expert train")
-    return Agents(run.folder, f"{about['expert']} expert", chosen.members, state, chosen.group.spec, None, unfinished)
+    return Agents(
+        run.folder,
+        f"{about['expert']} expert",
+        chosen.members,
+        state,
+        chosen.group.spec,
+        None,
+        unfinished,
+    )
 
 
 def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
     """Write the best policy of a finished run and its card; the card."""
     state = restore_agents(run.best_path, chosen.members, chosen.group.spec)
-    success = success_rate(chosen.members, state, chosen.group, chosen.tasks, TEST_SEED, TEST_EPISODES)
+    success = success_rate(
+        chosen.members, state, chosen.group, chosen.tasks, TEST_SEED, TEST_EPISODES
+    )
     family = chosen.group.family
     best = checkpoint.describe(run.best_path)
     card = {
@@ -111,7 +129,11 @@ def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
         "versions": best["versions"],
     }
     policy = jax.tree.map(lambda leaf: np.asarray(leaf)[0], state.params["policy"])
-    arrays = {f"policy/{number}/{name}": array for number, layer in enumerate(policy) for name, array in layer.items()}
+    arrays = {
+        f"policy/{number}/{name}": array
+        for number, layer in enumerate(policy)
+        for name, array in layer.items()
+    }
     for name in ("observation", "goal"):
         for kind in ("mean", "std"):
             arrays[f"{name}/{kind}"] = np.asarray(getattr(state.normalizer, f"{name}_{kind}"))[0]

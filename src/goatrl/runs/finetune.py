@@ -13,15 +13,15 @@ from collections.abc import Sequence
 
 from goatrl import algorithms, tasks
 from goatrl.learn import normalize
-from goatrl.learn.parameters import hyperparameters
 from goatrl.learn.agent import Agent, actor_critic
+from goatrl.learn.parameters import hyperparameters
 from goatrl.learn.values import ImplicitQ, QEnsemble
-from goatrl.training.online import Schedule
-from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.runs.folder import Agents, check_seeds
 from goatrl.runs.offline import Run, RunConfig, composition
+from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Members, init
+from goatrl.training.online import Schedule
 from goatrl.types import Algorithm, GoatError, TrainState, unknown
 
 WAYS = ("ddpg_her", "own")
@@ -51,7 +51,9 @@ RECIPES = {
 }
 
 
-def plan(run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int = EPISODES) -> OnlinePlan:
+def plan(
+    run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int = EPISODES
+) -> OnlinePlan:
     """All agents of a run of `goat train` go on, in the tasks of its group unless another one is
     named.
     """
@@ -60,7 +62,9 @@ def plan(run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int
     config = run.config()
     name = group or config.group
     if name is None:
-        raise GoatError(f"{run.folder} was trained without a task group; say where to act with --group")
+        raise GoatError(
+            f"{run.folder} was trained without a task group; say where to act with --group"
+        )
     found = _robots(name)
     found.check_fits(config.spec, str(run.folder))
     members, state = run.restore()
@@ -68,7 +72,13 @@ def plan(run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int
         members, state = as_ddpg(run, members, state, found)
     with run.checkpoint_path.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
-    return _plan(found, members, episodes, state, {"from": _origin(config) | {"checkpoint": checksum}, "by": by})
+    return _plan(
+        found,
+        members,
+        episodes,
+        state,
+        {"from": _origin(config) | {"checkpoint": checksum}, "by": by},
+    )
 
 
 def describe(config: RunConfig, by: str, episodes: int = EPISODES) -> dict[str, object]:
@@ -78,8 +88,16 @@ def describe(config: RunConfig, by: str, episodes: int = EPISODES) -> dict[str, 
     assert config.group is not None
     group, members = _robots(config.group), config.members()
     if by == "ddpg_her":
-        members = _converted(members, group, config.algorithm, config.algorithm, "by its own algorithm it can")
-    return _about(group, members, episodes, _schedule(group, members, episodes, adapt=False), {"from": _origin(config), "by": by})
+        members = _converted(
+            members, group, config.algorithm, config.algorithm, "by its own algorithm it can"
+        )
+    return _about(
+        group,
+        members,
+        episodes,
+        _schedule(group, members, episodes, adapt=False),
+        {"from": _origin(config), "by": by},
+    )
 
 
 def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> OnlinePlan:
@@ -87,7 +105,13 @@ def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> O
     found = _robots(group)
     check_seeds(seeds)
     algorithm = _ddpg(found, critics=1)
-    return _plan(found, [(algorithm, seed) for seed in seeds], episodes, None, {"from": "random", "by": "ddpg_her"})
+    return _plan(
+        found,
+        [(algorithm, seed) for seed in seeds],
+        episodes,
+        None,
+        {"from": "random", "by": "ddpg_her"},
+    )
 
 
 def agents(run: OnlineRun) -> Agents:
@@ -104,10 +128,20 @@ def agents(run: OnlineRun) -> Agents:
     begun_as = "random networks" if origin == "random" else origin["label"]
     label = f"{begun_as} fine-tuned by {teacher.label}"
     unfinished = run.unfinished(about["episodes"] // about["schedule"]["episodes"], "goat finetune")
-    return Agents(run.folder, label, members, run.last_saved(members, group.spec), group.spec, group.name, unfinished)
+    return Agents(
+        run.folder,
+        label,
+        members,
+        run.last_saved(members, group.spec),
+        group.spec,
+        group.name,
+        unfinished,
+    )
 
 
-def as_ddpg(run: Run, members: Members, state: TrainState, group: TaskGroup) -> tuple[Members, TrainState]:
+def as_ddpg(
+    run: Run, members: Members, state: TrainState, group: TaskGroup
+) -> tuple[Members, TrainState]:
     """The same agents as DDPG+HER goes on with them.
 
     Policies, critics, the targets of both and input statistics are the agents' own; the optimiser
@@ -118,18 +152,29 @@ def as_ddpg(run: Run, members: Members, state: TrainState, group: TaskGroup) -> 
     params, target = dict(state.params), dict(state.target)
     if not params["value"]:
         params["value"], target["value"] = fresh.params["value"], fresh.target["value"]
-    return converted, dataclasses.replace(fresh, params=params, target=target, normalizer=state.normalizer)
+    return converted, dataclasses.replace(
+        fresh, params=params, target=target, normalizer=state.normalizer
+    )
 
 
-def _converted(members: Members, group: TaskGroup, what: str, algorithm: str, instead: str) -> Members:
+def _converted(
+    members: Members, group: TaskGroup, what: str, algorithm: str, instead: str
+) -> Members:
     return [(_as_ddpg(agent, group, what, algorithm, instead), seed) for agent, seed in members]
 
 
 def _as_ddpg(agent: Algorithm, group: TaskGroup, what: str, algorithm: str, instead: str) -> Agent:
     if not isinstance(agent, Agent):
-        raise GoatError(f"{what} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; {instead}")
+        raise GoatError(
+            f"{what} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; "
+            f"{instead}"
+        )
     if agent.value is not None and not isinstance(agent.value, QEnsemble):
-        known = "Q(s, a, g) of the data's actions alone" if isinstance(agent.value, ImplicitQ) else "V(s, g)"
+        known = (
+            "Q(s, a, g) of the data's actions alone"
+            if isinstance(agent.value, ImplicitQ)
+            else "V(s, g)"
+        )
         raise GoatError(
             f"{what} cannot go on by ddpg_her, which improves a policy through Q(s, a, g): "
             f"the values of {algorithm} are {known}; {instead}"
@@ -147,8 +192,17 @@ def _ddpg(group: TaskGroup, critics: int) -> Agent:
     return actor_critic(settings, QEnsemble(critics))
 
 
-def _plan(group: TaskGroup, members: Members, episodes: int, trained: TrainState | None, origin: dict[str, object]) -> OnlinePlan:
-    recipe, schedule = RECIPES[group.family], _schedule(group, members, episodes, adapt=trained is None)
+def _plan(
+    group: TaskGroup,
+    members: Members,
+    episodes: int,
+    trained: TrainState | None,
+    origin: dict[str, object],
+) -> OnlinePlan:
+    recipe, schedule = (
+        RECIPES[group.family],
+        _schedule(group, members, episodes, adapt=trained is None),
+    )
     return OnlinePlan(
         members,
         group,
@@ -167,7 +221,10 @@ def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) ->
     recipe = RECIPES[group.family]
     if episodes < 1 or episodes % recipe.round:
         near = max(round(episodes / recipe.round), 1) * recipe.round
-        raise GoatError(f"episodes are collected {recipe.round} at a time: their number cannot be {episodes}; {near} can")
+        raise GoatError(
+            f"episodes are collected {recipe.round} at a time: their number cannot be {episodes}; "
+            f"{near} can"
+        )
     schedule = Schedule(
         episodes=recipe.round,
         updates=recipe.round * recipe.batches,
@@ -181,7 +238,9 @@ def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) ->
     return schedule
 
 
-def _about(group: TaskGroup, members: Members, episodes: int, schedule: Schedule, origin: dict[str, object]) -> dict[str, object]:
+def _about(
+    group: TaskGroup, members: Members, episodes: int, schedule: Schedule, origin: dict[str, object]
+) -> dict[str, object]:
     recipe = RECIPES[group.family]
     return origin | {
         "hyperparameters": hyperparameters(members[0][0]),

@@ -10,34 +10,28 @@ runs/NAME/config.json              what was trained, on which data, with which v
 from __future__ import annotations
 
 import dataclasses
-import json
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FrameType
-from typing import Any, ClassVar, Protocol
 
-import jax
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from goatrl import algorithms
-from goatrl.disk import checkpoint, metrics
 from goatrl.algorithms import Entry
 from goatrl.data import location
-from goatrl.disk.files import write_atomically, write_text
-from goatrl.learn import normalize
-from goatrl.learn.parameters import Number, hyperparameters, override
 from goatrl.data.problems import Problem, open_problem, settings_of
+from goatrl.disk import checkpoint, metrics
 from goatrl.disk.versions import versions
-from goatrl.tasks import TaskGroup
-from goatrl.training.offline import Chunk, Diverged, Members, check_schedule, default_interval, init, train
+from goatrl.learn.parameters import Number, hyperparameters, override
 from goatrl.runs.folder import Agents, Interrupted, RunFolder, check_seeds, stop_request
+from goatrl.training.offline import (
+    Chunk,
+    Diverged,
+    Members,
+    check_schedule,
+    default_interval,
+    train,
+)
 from goatrl.types import Algorithm, GoatError, Spec, TrainState
 
 CHECKPOINT_SECONDS = 30.0
@@ -67,12 +61,14 @@ class RunConfig:
         return dataclasses.asdict(self)
 
     def members(self) -> Members:
-        algorithm = composition(algorithms.recorded(self.algorithm, self.source, "this run"), self.group, self.overrides)
+        algorithm = composition(
+            algorithms.recorded(self.algorithm, self.source, "this run"), self.group, self.overrides
+        )
         return [(algorithm, seed) for seed in self.seeds]
 
 
 def composition(entry: Entry, group: str | None, overrides: Mapping[str, Number]) -> Algorithm:
-    """An algorithm with the settings of a task group, but for the numbers that are set otherwise."""
+    """An algorithm with the settings of a task group, but for numbers that are set otherwise."""
     built: Algorithm = override(entry.build(settings_of(group)), overrides)
     return built
 
@@ -88,7 +84,7 @@ def configure(
     batch_size: int | None = None,
     interval: int | None = None,
 ) -> RunConfig:
-    """The full configuration of a run, with the problem's settings wherever nothing else is said."""
+    """The full configuration of a run, with the problem's settings where nothing else is said."""
     check_seeds(seeds)
     if batch_size is not None and batch_size < 1:
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
@@ -122,17 +118,29 @@ class Run(RunFolder):
         if "checksum" not in stored:  # what learns online has no dataset
             raise GoatError(f"{self.folder} is not a run of `goat train`; name one that is")
         try:
-            config = RunConfig(**stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])})
+            config = RunConfig(
+                **stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])}
+            )
         except (KeyError, TypeError) as error:
-            raise GoatError(f"{self.config_path} is of another version of goatrl ({error}); train it again") from error
-        return dataclasses.replace(config, algorithm=algorithms.recorded(config.algorithm, config.source, self.folder).name)
+            raise GoatError(
+                f"{self.config_path} is of another version of goatrl ({error}); train it again"
+            ) from error
+        return dataclasses.replace(
+            config, algorithm=algorithms.recorded(config.algorithm, config.source, self.folder).name
+        )
 
     def problem(self) -> Problem:
         """The dataset that the run was trained on, checked to be still the same."""
         config = self.config()
-        problem = open_problem(config.group, None if config.data is None else Path(config.data), config.spec.goal_threshold)
+        problem = open_problem(
+            config.group,
+            None if config.data is None else Path(config.data),
+            config.spec.goal_threshold,
+        )
         if problem.episodes.checksum() != config.checksum:
-            raise GoatError(f"the dataset of {self.folder} has changed since training (its checksum differs)")
+            raise GoatError(
+                f"the dataset of {self.folder} has changed since training (its checksum differs)"
+            )
         return problem
 
     def restore(self) -> tuple[Members, TrainState]:
@@ -144,16 +152,26 @@ class Run(RunFolder):
     def agents(self) -> Agents:
         config = self.config()
         label = algorithms.get(config.algorithm).label
-        return Agents(self.folder, label, *self.restore(), config.spec, config.group, self.unfinished())
+        return Agents(
+            self.folder, label, *self.restore(), config.spec, config.group, self.unfinished()
+        )
 
     def unfinished(self) -> str:
         """Where the run stopped, and what goes on with it; nothing if it is at its end."""
         step, updates = self.step(), self.config().updates
-        return f"stopped at update {step} of {updates}; `goat train` would go on" if step < updates else ""
+        return (
+            f"stopped at update {step} of {updates}; `goat train` would go on"
+            if step < updates
+            else ""
+        )
 
     def step(self) -> int:
         """The update at which the run was last saved; 0 before that."""
-        return int(checkpoint.describe(self.checkpoint_path)["step"]) if self.checkpoint_path.exists() else 0
+        return (
+            int(checkpoint.describe(self.checkpoint_path)["step"])
+            if self.checkpoint_path.exists()
+            else 0
+        )
 
     def train(
         self,
@@ -189,17 +207,30 @@ class Run(RunFolder):
                 except Diverged as error:
                     if good is not None and saved_step < step:
                         self._save(good, step)
-                    kept = f"the state at update {step} is kept in {self.checkpoint_path}" if step else "no update was kept"
+                    kept = (
+                        f"the state at update {step} is kept in {self.checkpoint_path}"
+                        if step
+                        else "no update was kept"
+                    )
                     raise Diverged(f"{error}; {kept}") from None
                 good, state, step = chunk.state, chunk.state, chunk.step
                 self._append_metrics(chunk, config.seeds)
-                on_report(step, {name: float(values.mean()) for name, values in chunk.metrics.items()})
+                on_report(
+                    step, {name: float(values.mean()) for name, values in chunk.metrics.items()}
+                )
                 stopping = stop() and step < config.updates
-                if step == config.updates or stopping or time.monotonic() - saved_at >= checkpoint_seconds:
+                if (
+                    step == config.updates
+                    or stopping
+                    or time.monotonic() - saved_at >= checkpoint_seconds
+                ):
                     self._save(state, step)
                     saved_at, saved_step = time.monotonic(), step
                 if stopping:
-                    raise Interrupted(f"stopped at update {step} of {config.updates}; run the same command again to go on")
+                    raise Interrupted(
+                        f"stopped at update {step} of {config.updates}; run the same command "
+                        "again to go on"
+                    )
         assert state is not None
         return members, state
 
@@ -210,5 +241,7 @@ class Run(RunFolder):
         names = sorted(chunk.metrics)
         rows = []
         for member, seed in enumerate(seeds):
-            rows.append([chunk.step, seed, *(f"{chunk.metrics[name][member].mean():.6g}" for name in names)])
+            rows.append(
+                [chunk.step, seed, *(f"{chunk.metrics[name][member].mean():.6g}" for name in names)]
+            )
         metrics.append(self.metrics_path, ["step", "seed", *names], rows)

@@ -2,7 +2,8 @@
 exactly, the best agents so far.
 
 runs/NAME/config.json              what is trained, on which tasks, how
-          metrics.csv              round, environment steps, success while exploring and, at first and now and then, without noise
+          metrics.csv              round, environment steps, success while exploring and, at first
+                                   and now and then, without noise
           checkpoint.safetensors   agents, buffers and statistics
           best.safetensors         the agents of the round that was judged best
           episodes.parquet         one row per evaluated episode
@@ -19,12 +20,12 @@ from pathlib import Path
 import numpy as np
 
 from goatrl.disk import checkpoint, metrics
-from goatrl.evaluation.episodes import success_rate
-from goatrl.training.online import Round, Schedule, start, train_online
 from goatrl.disk.versions import versions
+from goatrl.evaluation.episodes import success_rate
 from goatrl.runs.folder import Interrupted, RunFolder, stop_request
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Diverged, Members
+from goatrl.training.online import Round, Schedule, start, train_online
 from goatrl.types import GoatError, TrainState
 
 CHECKPOINT_SECONDS = 120.0
@@ -70,24 +71,39 @@ class OnlineRun(RunFolder):
 
     def rounds(self) -> int:
         """How many rounds are saved."""
-        return int(checkpoint.describe(self.checkpoint_path)["round"]) if self.checkpoint_path.exists() else 0
+        return (
+            int(checkpoint.describe(self.checkpoint_path)["round"])
+            if self.checkpoint_path.exists()
+            else 0
+        )
 
     def unfinished(self, rounds: int, command: str) -> str:
         """Where the run stopped, and what goes on with it; nothing if it is at its end."""
-        return f"stopped after round {self.rounds()} of {rounds}; `{command}` would go on" if self.rounds() < rounds else ""
+        return (
+            f"stopped after round {self.rounds()} of {rounds}; `{command}` would go on"
+            if self.rounds() < rounds
+            else ""
+        )
 
     def curves(self) -> dict[int, list[tuple[int, float]]]:
         """Seed → environment steps and success without noise, as often as it was judged."""
         if not self.metrics_path.exists():
-            raise GoatError(f"{self.folder} has no metrics.csv: it is not an online run, or stopped in its first round")
+            raise GoatError(
+                f"{self.folder} has no metrics.csv: it is not an online run, or stopped in its "
+                "first round"
+            )
         found: dict[int, list[tuple[int, float]]] = {}
         with self.metrics_path.open(newline="") as file:
             for row in csv.DictReader(file):
                 if row["success"]:
-                    found.setdefault(int(row["seed"]), []).append((int(row["steps"]), float(row["success"])))
+                    found.setdefault(int(row["seed"]), []).append(
+                        (int(row["steps"]), float(row["success"]))
+                    )
         return found
 
-    def train(self, plan: OnlinePlan, checkpoint_seconds: float = CHECKPOINT_SECONDS) -> Iterator[Report]:
+    def train(
+        self, plan: OnlinePlan, checkpoint_seconds: float = CHECKPOINT_SECONDS
+    ) -> Iterator[Report]:
         """Round after round to the end, from the last checkpoint if there is one; a report after
         each.
         """
@@ -106,7 +122,9 @@ class OnlineRun(RunFolder):
             at_start = None if begun else self._judge(plan, state.train, 0)
             if at_start is not None:
                 yield Report(0, None, float(at_start.mean()), {})
-            for done in train_online(plan.members, plan.group.spec, plan.group.family, plan.tasks, plan.schedule, state):
+            for done in train_online(
+                plan.members, plan.group.spec, plan.group.family, plan.tasks, plan.schedule, state
+            ):
                 try:
                     done.chunk.check_finite(seeds)
                 except Diverged as error:
@@ -116,13 +134,29 @@ class OnlineRun(RunFolder):
                     judged = self._judge(plan, done.state.train, done.number)
                 self._append_metrics(plan, done, judged, at_start if done.number == 1 else None)
                 stopping = stop() and done.number < plan.rounds
-                if done.number == plan.rounds or stopping or time.monotonic() - saved_at >= checkpoint_seconds:
-                    checkpoint.save(self.checkpoint_path, done.state, {"round": done.number, "versions": versions()})
+                if (
+                    done.number == plan.rounds
+                    or stopping
+                    or time.monotonic() - saved_at >= checkpoint_seconds
+                ):
+                    checkpoint.save(
+                        self.checkpoint_path,
+                        done.state,
+                        {"round": done.number, "versions": versions()},
+                    )
                     saved_at = time.monotonic()
                 losses = {name: float(values.mean()) for name, values in done.chunk.metrics.items()}
-                yield Report(done.number, float(done.success.mean()), None if judged is None else float(judged.mean()), losses)
+                yield Report(
+                    done.number,
+                    float(done.success.mean()),
+                    None if judged is None else float(judged.mean()),
+                    losses,
+                )
                 if stopping:
-                    raise Interrupted(f"stopped after round {done.number} of {plan.rounds}; run the same command again to go on")
+                    raise Interrupted(
+                        f"stopped after round {done.number} of {plan.rounds}; run the same "
+                        "command again to go on"
+                    )
                 if done.number == plan.rounds:
                     return
 
@@ -131,23 +165,34 @@ class OnlineRun(RunFolder):
         agents if they are the best.
         """
         drawn_by = [*plan.judged_by, number]
-        success = success_rate(plan.members, agents, plan.group, plan.tasks, drawn_by, plan.judged_episodes)
-        best = float(checkpoint.describe(self.best_path)["success"]) if self.best_path.exists() else 0.0
+        success = success_rate(
+            plan.members, agents, plan.group, plan.tasks, drawn_by, plan.judged_episodes
+        )
+        best = (
+            float(checkpoint.describe(self.best_path)["success"])
+            if self.best_path.exists()
+            else 0.0
+        )
         if success.mean() >= best:
             about = {"round": number, "success": float(success.mean()), "versions": versions()}
             checkpoint.save(self.best_path, agents, about)
         return success
 
-    def _append_metrics(self, plan: OnlinePlan, done: Round, judged: np.ndarray | None, at_start: np.ndarray | None) -> None:
+    def _append_metrics(
+        self, plan: OnlinePlan, done: Round, judged: np.ndarray | None, at_start: np.ndarray | None
+    ) -> None:
         names = sorted(done.chunk.metrics)
         steps = done.number * plan.schedule.episodes * plan.group.spec.horizon
         rows: list[list[object]] = []
         if at_start is not None:
             rows += [
-                [0, 0, seed, "", f"{at_start[member]:.4f}", *("" for _ in names)] for member, (_, seed) in enumerate(plan.members)
+                [0, 0, seed, "", f"{at_start[member]:.4f}", *("" for _ in names)]
+                for member, (_, seed) in enumerate(plan.members)
             ]
         for member, (_, seed) in enumerate(plan.members):
             success = "" if judged is None else f"{judged[member]:.4f}"
             losses = [f"{done.chunk.metrics[name][member].mean():.6g}" for name in names]
             rows.append([done.number, steps, seed, f"{done.success[member]:.4f}", success, *losses])
-        metrics.append(self.metrics_path, ["round", "steps", "seed", "explored", "success", *names], rows)
+        metrics.append(
+            self.metrics_path, ["round", "steps", "seed", "explored", "success", *names], rows
+        )

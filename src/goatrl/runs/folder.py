@@ -1,0 +1,221 @@
+"""What the folders of all runs have in common, and agents as they lie there."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, ClassVar, Protocol
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goatrl.disk import checkpoint
+from goatrl.disk.files import write_atomically, write_text
+from goatrl.disk.versions import versions
+from goatrl.learn import normalize
+from goatrl.tasks import TaskGroup
+from goatrl.training.offline import Members, init
+from goatrl.types import Algorithm, GoatError, Spec, TrainState
+
+
+class Interrupted(GoatError):
+    """The user asked a run to stop; everything up to the last report is on disk."""
+
+    exit_code = 130
+
+
+def check_seeds(seeds: Sequence[int]) -> None:
+    if not seeds or len(set(seeds)) != len(seeds):
+        raise GoatError(f"there must be at least one seed, and all distinct, not {list(seeds)}")
+
+
+@contextmanager
+def stop_request() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C (or termination) into a question that the loop can ask; a second one
+    interrupts at once.
+    """
+    asked = False
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        print("goat: stopping after the next report; once more to stop at once", file=sys.stderr)
+
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # only the main thread may listen to signals
+        yield lambda: False
+        return
+    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Agents:
+    """Agents as they were saved, with all that evaluating and watching them needs, whatever trained
+    them.
+    """
+
+    path: Path  # where they lie
+    label: str  # how they were trained
+    members: Members
+    state: TrainState
+    spec: Spec
+    group: str | None  # on whose tasks they are judged unless others are named
+    unfinished: str = (
+        ""  # where their training stopped, if it did so before its end, and what goes on with it
+    )
+
+    @property
+    def step(self) -> int:
+        """The update at which they were saved."""
+        return int(np.asarray(self.state.step)[0])
+
+    def agent(self, seed: int) -> tuple[Algorithm, TrainState]:
+        """One of them with its own state."""
+        seeds = [each for _, each in self.members]
+        if seed not in seeds:
+            raise GoatError(f"{self.path} has no seed {seed}; it has {', '.join(map(str, seeds))}")
+        place = seeds.index(seed)
+        return self.members[place][0], jax.tree.map(lambda leaf: leaf[place], self.state)
+
+    def policy(self, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """One of them as a function: act(observation, goal) → action in [-1, 1], for one pair or
+        for a batch of them.
+        """
+        algorithm, state = self.agent(seed)
+        policy = jax.jit(lambda observation, goal: algorithm.act(state, observation, goal))
+
+        def act(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
+            pair = np.asarray(observation, np.float32), np.asarray(goal, np.float32)
+            needed = (self.spec.observation_dim, self.spec.goal_dim)
+            if pair[0].ndim != pair[1].ndim or tuple(array.shape[-1:] for array in pair) != tuple(
+                (size,) for size in needed
+            ):
+                shapes = " and ".join(str(array.shape) for array in pair)
+                raise GoatError(
+                    f"an observation has {needed[0]} and a goal {needed[1]} numbers, not shapes "
+                    f"{shapes}"
+                )
+            action = np.asarray(policy(*(np.atleast_2d(array) for array in pair)))
+            return action if pair[0].ndim == 2 else action[0]
+
+        return act
+
+
+class Planned(Protocol):
+    @property
+    def about(self) -> Mapping[str, object]:
+        """All that decides the result of a run, in words and numbers that JSON can hold."""
+
+
+class RunFolder:
+    """What the folders of all runs have in common, offline and online."""
+
+    agents_in: ClassVar[str] = (
+        ""  # the part of the checkpoint that holds the agents, if it is not all of it
+    )
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config_path = folder / "config.json"
+        self.metrics_path = folder / "metrics.csv"
+        self.checkpoint_path = folder / "checkpoint.safetensors"
+        self.episodes_path = folder / "episodes.parquet"
+
+    def about(self) -> dict[str, Any]:
+        """Whose folder it is, as `prepare` wrote it."""
+        try:
+            return dict(json.loads(self.config_path.read_text())["config"])
+        except OSError:
+            raise GoatError(
+                f"{self.folder} is not a run: it has no config.json; make one with `goat train`"
+            ) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise GoatError(
+                f"{self.config_path} is damaged or not a run's ({error}); name another folder"
+            ) from error
+
+    def prepare(self, plan: Planned) -> None:
+        """Make the folder this plan's, or find that it is already; never another one's."""
+        wanted = json.loads(json.dumps(plan.about))  # as it will be read back
+        if self.config_path.exists():
+            stored = self.about()
+            names = [
+                name for name in dict.fromkeys([*wanted, *stored]) if name != "data"
+            ]  # data may move: its checksum counts
+            different = [name for name in names if wanted.get(name) != stored.get(name)]
+            if different:
+                raise GoatError(
+                    f"{self.folder} holds another run (differs in {', '.join(different)}); choose "
+                    "another --out"
+                )
+            return
+        text = json.dumps({"config": wanted, "versions": versions()}, indent=2)
+        write_text(self.config_path, text)
+
+    def last_saved(self, members: Members, spec: Spec) -> TrainState:
+        """The state of the run's agents in its checkpoint."""
+        if not self.checkpoint_path.exists():
+            raise GoatError(
+                f"{self.folder} has no checkpoint yet: it stopped before its first save; run its "
+                "command again"
+            )
+        return restore_agents(self.checkpoint_path, members, spec, self.agents_in)
+
+    def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
+        """Record evaluated episodes, of a group's tasks or of an environment.
+
+        What else was judged at the same step stays beside them: environments, and tasks of the
+        same group.
+        """
+        about = (
+            {"step": step}
+            if group is None
+            else {"group": group.name, "evaluation": group.evaluation_checksum(), "step": step}
+        )
+        if self.episodes_path.exists():
+            earlier = pq.read_table(self.episodes_path)
+            before = json.loads((earlier.schema.metadata or {}).get(b"goatrl", b"{}"))
+            if before.get("step") == step:
+                about = {**before, **about}
+                judged = set(table.column("task").to_pylist())
+                known = zip(
+                    earlier.column("task").to_pylist(),
+                    earlier.column("split").to_pylist(),
+                    strict=True,
+                )
+                keep = [
+                    task not in judged and (split is None or about == before)
+                    for task, split in known
+                ]  # tasks have a split
+                table = pa.concat_tables(
+                    [
+                        earlier.filter(pa.array(keep, pa.bool_())).replace_schema_metadata(None),
+                        table,
+                    ]
+                )
+        described = table.replace_schema_metadata({b"goatrl": json.dumps(about).encode()})
+        write_atomically(self.episodes_path, lambda file: pq.write_table(described, file))
+
+
+def restore_agents(path: Path, members: Members, spec: Spec, part: str = "") -> TrainState:
+    """The state of agents in a checkpoint; the dataset is not needed."""
+    like = jax.eval_shape(lambda: init(members, spec, normalize.identity(spec)))
+    state: TrainState = checkpoint.restore(path, like, part)
+    return state
