@@ -63,7 +63,7 @@ def update_time(
     )
     on_device = jax.tree.map(jnp.asarray, episodes)
     state = training.init(group, spec, normalize.from_episodes(episodes))
-    periods = updates // settings.target_every
+    periods = updates // settings.target_period
 
     def call() -> object:
         nonlocal state
@@ -72,7 +72,7 @@ def update_time(
         )
         return metrics
 
-    return best_time(call, repeats) / (periods * settings.target_every)
+    return best_time(call, repeats) / (periods * settings.target_period)
 
 
 def matrix_products_time(repeats: int) -> float:

@@ -106,7 +106,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
         (["train", "goat", "--group", GROUP, "--out", "run", "--seeds", "0"], "at least one"),
         (
             ["train", "goat", "--group", GROUP, "--out", "run", "--updates", "7"],
-            "multiple of target_every (4), not 7",
+            "multiple of target_period (4), not 7",
         ),
         (["train", "./no_such.py", "--group", GROUP, "--out", "run"], "no such file: no_such.py"),
         (

@@ -22,7 +22,7 @@ from goatrl.learn.parameters import hyperparameters, override
 from goatrl.training import offline
 from goatrl.types import Settings, TrainState
 
-SETTINGS = Settings(updates=8, batch_size=16, target_every=4, target_keep=0.9, alpha_growth=5.0)
+SETTINGS = Settings(updates=8, batch_size=16, target_period=4, polyak=0.9, alpha_growth=5.0)
 SEEDS = (3, 11)
 EPISODES = pointreach.make("pointreach-non-expert-10")
 SPEC = EPISODES.spec(goal_threshold=1.0)

@@ -98,8 +98,8 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     ("wanted", "message"),
     [
         ({"seeds": 0}, "at least one seed is needed, not 0"),
-        ({"seeds": 1, "updates": 0}, "updates must be a positive multiple of target_every"),
-        ({"seeds": 1, "updates": 1_010}, "updates must be a positive multiple of target_every"),
+        ({"seeds": 1, "updates": 0}, "updates must be a positive multiple of target_period"),
+        ({"seeds": 1, "updates": 1_010}, "updates must be a positive multiple of target_period"),
     ],
 )
 def test_impossible_numbers_are_refused(

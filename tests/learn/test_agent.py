@@ -13,7 +13,7 @@ import pytest
 
 from goatrl.learn import normalize
 from goatrl.learn.agent import Agent, actor_critic, weighted_regression
-from goatrl.learn.policies import Maximization, Regression
+from goatrl.learn.policies import DDPGObjective, WeightedBC
 from goatrl.learn.values import DualValue, QEnsemble
 from goatrl.learn.weights import Chi2, ExpAdvantage, Uncertainty, WeightInputs
 from goatrl.types import Batch, Settings, Spec, TrainState, pytree
@@ -55,9 +55,7 @@ class Witness:
         return jnp.ones_like(inputs.advantage), seen
 
 
-AGENT = Agent(
-    Regression((Witness(),)), QEnsemble(1), discount=0.5, learning_rate=0.01, target_keep=0.9
-)
+AGENT = Agent(WeightedBC((Witness(),)), QEnsemble(1), discount=0.5, learning_rate=0.01, polyak=0.9)
 
 # Everything constant, so that each number below can be followed by hand:
 #   policy tanh(0) = 0 and Q = a + 1; target policy tanh(1) = 0.7615942 and target Q = a + 0.25.
@@ -87,7 +85,7 @@ def gradient(state: TrainState, part: str, leaf: str) -> np.ndarray:
 
 
 def test_weights_come_from_the_critics_and_the_policy_before_the_update(updated):
-    seen = updated[0].weights[0]
+    seen = updated[0].weight_state[0]
     np.testing.assert_allclose(
         seen["values"], [[1.0, 1.0]], rtol=1e-6
     )  # online Q at the online action 0, neither updated
@@ -139,9 +137,9 @@ def test_the_next_update_sees_the_new_critics(updated):
     again, _ = AGENT.update(state, BATCH, KEY)
     action = AGENT.act(state, BATCH.observation, BATCH.goal)
     expected = AGENT.value.values(state.params["value"], BATCH.observation, BATCH.goal, action)
-    np.testing.assert_allclose(again.weights[0]["values"], expected, rtol=1e-5)
+    np.testing.assert_allclose(again.weight_state[0]["values"], expected, rtol=1e-5)
     assert not np.allclose(expected, [[1.0, 1.0]], atol=1e-3)  # what the first update saw
-    assert int(again.weights[0]["step"]) == 8
+    assert int(again.weight_state[0]["step"]) == 8
 
 
 def test_update_normalises_its_batch():
@@ -149,11 +147,11 @@ def test_update_normalises_its_batch():
         jnp.asarray([1.0]), jnp.asarray([2.0]), jnp.zeros(1), jnp.ones(1)
     )
     state, _ = AGENT.update(dataclasses.replace(state_of(AGENT), normalizer=doubled), BATCH, KEY)
-    np.testing.assert_allclose(state.weights[0]["observation"], [[0.0], [1.0]])
+    np.testing.assert_allclose(state.weight_state[0]["observation"], [[0.0], [1.0]])
 
 
 def test_imitation_alone_has_no_critic():
-    agent = Agent(Regression(), None, learning_rate=0.01)
+    agent = Agent(WeightedBC(), None, learning_rate=0.01)
     params = {"policy": linear(0.0, 0.0), "value": ()}
     state, metrics = agent.update(state_of(agent, params, params), BATCH, KEY)
     np.testing.assert_allclose(gradient(state, "policy", "b"), [0.5], rtol=1e-5)
@@ -162,7 +160,7 @@ def test_imitation_alone_has_no_critic():
 
 
 def test_a_maximising_policy_climbs_the_critic_before_its_update():
-    agent = Agent(Maximization(0.0, 1.0), QEnsemble(1), discount=0.5, learning_rate=0.01)
+    agent = Agent(DDPGObjective(0.0, 1.0), QEnsemble(1), discount=0.5, learning_rate=0.01)
     state, _ = agent.update(state_of(agent), BATCH, KEY)
     np.testing.assert_allclose(
         gradient(state, "policy", "b"), [-1.0], rtol=1e-5
@@ -174,7 +172,7 @@ def test_a_maximising_policy_climbs_the_critic_before_its_update():
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
 def test_sync_is_one_polyak_step_of_all_targets(wrap):
-    state = wrap(AGENT.sync)(state_of(AGENT))
+    state = wrap(AGENT.update_target)(state_of(AGENT))
     np.testing.assert_allclose(
         state.target["policy"][0]["b"], [0.9], rtol=1e-6
     )  # 0.9 · 1 + 0.1 · 0
@@ -187,7 +185,7 @@ def test_sync_is_one_polyak_step_of_all_targets(wrap):
 
 @pytest.mark.parametrize(("keep", "expected"), [(1.0, 1.0), (0.0, 0.0)])
 def test_sync_at_its_ends(keep, expected):
-    state = dataclasses.replace(AGENT, target_keep=keep).sync(state_of(AGENT))
+    state = dataclasses.replace(AGENT, polyak=keep).update_target(state_of(AGENT))
     np.testing.assert_allclose(state.target["policy"][0]["b"], [expected], atol=1e-7)
 
 
@@ -204,13 +202,13 @@ def test_act_normalises_and_uses_the_online_policy():
 
 
 def test_init_starts_targets_at_the_online_networks():
-    agent = Agent(Regression((Uncertainty(capacity=3),)), QEnsemble(2))
+    agent = Agent(WeightedBC((Uncertainty(capacity=3),)), QEnsemble(2))
     state = jax.jit(lambda key: agent.init(key, SPEC))(KEY)
     jax.tree.map(np.testing.assert_array_equal, state.target, state.params)
     assert int(state.step) == 0
     assert state.params["policy"][0]["w"].shape == (2, 256)
     assert state.params["value"][0]["w"].shape == (2, 3, 256)
-    assert state.weights[0].values.shape == (3,)
+    assert state.weight_state[0].values.shape == (3,)
     for leaf in jax.tree.leaves(state.optimizer):
         np.testing.assert_array_equal(leaf, np.zeros(leaf.shape, leaf.dtype))
     assert not np.allclose(
@@ -219,30 +217,30 @@ def test_init_starts_targets_at_the_online_networks():
 
 
 def test_weighted_regression_takes_the_settings_of_the_task():
-    settings = Settings(target_every=4, target_keep=0.9, relabel=0.2)
+    settings = Settings(target_period=4, polyak=0.9, relabel=0.2)
     agent = weighted_regression(settings, ExpAdvantage(), value=QEnsemble(5))
-    assert (agent.relabel, agent.target_every, agent.target_keep) == (0.2, 4, 0.9)
-    assert (agent.policy, agent.value) == (Regression((ExpAdvantage(),)), QEnsemble(5))
+    assert (agent.relabel, agent.target_period, agent.polyak) == (0.2, 4, 0.9)
+    assert (agent.policy, agent.value) == (WeightedBC((ExpAdvantage(),)), QEnsemble(5))
     assert weighted_regression(settings, relabel=0.0).relabel == 0.0
     assert weighted_regression(settings).value is None
 
 
 def test_actor_critic_relabels_with_its_own_probability():
     agent = actor_critic(
-        Settings(target_every=4, target_keep=0.9, relabel=0.2), QEnsemble(5), pessimism=5.0
+        Settings(target_period=4, polyak=0.9, relabel=0.2), QEnsemble(5), pessimism=5.0
     )
-    assert (agent.relabel, agent.target_every, agent.target_keep) == (0.8, 4, 0.9)
-    assert agent.policy == Maximization(pessimism=5.0, action_penalty=1.0)
+    assert (agent.relabel, agent.target_period, agent.polyak) == (0.8, 4, 0.9)
+    assert agent.policy == DDPGObjective(pessimism=5.0, action_penalty=1.0)
 
 
 def test_defaults_are_those_of_the_paper():
-    agent = Agent(Regression(), None)
+    agent = Agent(WeightedBC(), None)
     assert (agent.discount, agent.learning_rate, agent.relabel) == (0.98, 5e-4, 1.0)
 
 
 def test_gofar_weighs_with_the_target_network_at_the_next_step():
     agent = dataclasses.replace(
-        AGENT, policy=Regression((Chi2(1.0),)), value=DualValue(reward="binary")
+        AGENT, policy=WeightedBC((Chi2(1.0),)), value=DualValue(reward="binary")
     )
     value, ahead = linear(1.0, 0.0), linear(0.0, 1.0)  # V = o: (1, 3). Target V = g: (5, 6).
     params, target = (

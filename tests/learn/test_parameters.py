@@ -9,9 +9,9 @@ import pytest
 from goatrl import algorithms
 from goatrl.learn.agent import Agent
 from goatrl.learn.parameters import hyperparameters, override, stack
-from goatrl.learn.policies import Maximization, Regression
-from goatrl.learn.values import Conservative, DualValue, QEnsemble
-from goatrl.learn.weights import RND, BestAdvantage, ExpAdvantage, Uncertainty
+from goatrl.learn.policies import DDPGObjective, WeightedBC
+from goatrl.learn.values import CQLPenalty, DualValue, QEnsemble
+from goatrl.learn.weights import RND, ExpAdvantage, PercentileSelection, Uncertainty
 from goatrl.types import GoatError, Settings
 
 NAMES = sorted(algorithms.entries())
@@ -19,7 +19,7 @@ NAMES = sorted(algorithms.entries())
 
 @pytest.fixture
 def agent() -> Agent:
-    return Agent(Regression((ExpAdvantage(), Uncertainty())), QEnsemble(2, penalty=Conservative()))
+    return Agent(WeightedBC((ExpAdvantage(), Uncertainty())), QEnsemble(2, penalty=CQLPenalty()))
 
 
 def test_names_and_values_in_the_order_in_which_they_are_written(agent):
@@ -32,29 +32,29 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
         ("uncertainty.capacity", 10_000),
         ("q_ensemble.size", 2),
         ("q_ensemble.tau", None),
-        ("conservative.alpha", 1.0),
-        ("conservative.actions", 20),
+        ("cql_penalty.alpha", 1.0),
+        ("cql_penalty.actions", 20),
         ("relabel", 1.0),
         ("discount", 0.98),
         ("learning_rate", 5e-4),
-        ("target_keep", 0.95),
-        ("target_every", 20),
+        ("polyak", 0.95),
+        ("target_period", 20),
     ]
 
 
 def test_missing_parts_have_no_names():
-    assert list(hyperparameters(Agent(Regression(), None))) == [
+    assert list(hyperparameters(Agent(WeightedBC(), None))) == [
         "relabel",
         "discount",
         "learning_rate",
-        "target_keep",
-        "target_every",
+        "polyak",
+        "target_period",
     ]
 
 
 def test_part_names_of_abbreviations():
-    names = hyperparameters(Agent(Regression((RND(), BestAdvantage())), DualValue()))
-    assert {"rnd.w", "best_advantage.scale", "dual_value.reward"} <= set(names)
+    names = hyperparameters(Agent(WeightedBC((RND(), PercentileSelection())), DualValue()))
+    assert {"rnd.w", "percentile_selection.scale", "dual_value.reward"} <= set(names)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -104,12 +104,12 @@ def test_override_takes_text_and_converts_it_to_the_type_in_place(agent):
 
 
 def test_override_of_a_choice():
-    changed = override(Agent(Regression(), DualValue()), {"dual_value.reward": "binary"})
+    changed = override(Agent(WeightedBC(), DualValue()), {"dual_value.reward": "binary"})
     assert changed.value == DualValue(reward="binary")
 
 
 def test_override_leaves_the_original_alone(agent):
-    override(agent, {"uncertainty.w": 1.5, "conservative.alpha": 0.1})
+    override(agent, {"uncertainty.w": 1.5, "cql_penalty.alpha": 0.1})
     assert agent.policy.weights[1].w == 2.0
     assert agent.value.penalty.alpha == 1.0
 
@@ -148,7 +148,7 @@ def test_a_value_of_the_wrong_type_is_refused(agent, name, value, kind):
 
 def test_stack_puts_floats_on_a_leading_axis_and_keeps_the_rest():
     agents = [
-        Agent(Maximization(c), QEnsemble(3), learning_rate=rate)
+        Agent(DDPGObjective(c), QEnsemble(3), learning_rate=rate)
         for c, rate in ((0.0, 1e-3), (5.0, 1e-4))
     ]
     stacked = stack(agents)
@@ -156,7 +156,7 @@ def test_stack_puts_floats_on_a_leading_axis_and_keeps_the_rest():
     np.testing.assert_allclose(stacked.learning_rate, [1e-3, 1e-4], rtol=1e-6)
     np.testing.assert_allclose(stacked.discount, [0.98, 0.98], rtol=1e-6)
     assert stacked.learning_rate.dtype == np.float32
-    assert (stacked.value.size, stacked.target_every) == (3, 20)
+    assert (stacked.value.size, stacked.target_period) == (3, 20)
 
 
 def test_a_stack_of_one_still_has_the_axis(agent):
@@ -167,23 +167,23 @@ def test_a_stack_of_one_still_has_the_axis(agent):
     "other",
     [
         Agent(
-            Regression((ExpAdvantage(), Uncertainty())), QEnsemble(3, penalty=Conservative())
+            WeightedBC((ExpAdvantage(), Uncertainty())), QEnsemble(3, penalty=CQLPenalty())
         ),  # another size
         Agent(
-            Regression((ExpAdvantage(), Uncertainty())),
-            QEnsemble(2, tau=0.3, penalty=Conservative()),
+            WeightedBC((ExpAdvantage(), Uncertainty())),
+            QEnsemble(2, tau=0.3, penalty=CQLPenalty()),
         ),  # a number where none was
-        Agent(Regression((ExpAdvantage(), Uncertainty())), QEnsemble(2)),  # a part less
+        Agent(WeightedBC((ExpAdvantage(), Uncertainty())), QEnsemble(2)),  # a part less
         Agent(
-            Regression((ExpAdvantage(), RND())), QEnsemble(2, penalty=Conservative())
+            WeightedBC((ExpAdvantage(), RND())), QEnsemble(2, penalty=CQLPenalty())
         ),  # another part
         Agent(
-            Regression((ExpAdvantage(), Uncertainty())),
-            QEnsemble(2, penalty=Conservative()),
-            target_every=5,
+            WeightedBC((ExpAdvantage(), Uncertainty())),
+            QEnsemble(2, penalty=CQLPenalty()),
+            target_period=5,
         ),
     ],
-    ids=["size", "tau", "fewer", "part", "target_every"],
+    ids=["size", "tau", "fewer", "part", "target_period"],
 )
 def test_stacking_different_structures_is_refused(agent, other):
     with pytest.raises(GoatError, match="only compositions that differ in float hyper-parameters"):

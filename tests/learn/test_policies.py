@@ -11,9 +11,9 @@ import pytest
 
 from goatrl.learn import policies
 from goatrl.learn.networks import init_mlp, policy_action
-from goatrl.learn.policies import Maximization, Regression
+from goatrl.learn.policies import DDPGObjective, WeightedBC
 from goatrl.learn.values import QEnsemble
-from goatrl.learn.weights import BestAdvantage, Chi2, ExpAdvantage, Uncertainty, WeightInputs
+from goatrl.learn.weights import Chi2, ExpAdvantage, PercentileSelection, Uncertainty, WeightInputs
 from goatrl.types import Batch, Spec
 from helpers import ensemble, linear
 
@@ -104,12 +104,12 @@ def test_value_maximization_loss_by_hand(wrap):
     np.testing.assert_allclose(got, -1.125, rtol=1e-6)  # −mean(1.5, 3) + 2 · 0.5625
 
 
-# Regression
+# WeightedBC
 
 
 @both_ways
 def test_regression_without_weights_is_plain_imitation(wrap):
-    part = Regression()
+    part = WeightedBC()
     assert part.init(KEY, SPEC) == ()
     run = wrap(lambda params: part.gradients(*networks(params), (), None, BATCH, 0.98, STEP))
     gradients, carry, metrics = run(IDLE)
@@ -122,7 +122,7 @@ def test_regression_without_weights_is_plain_imitation(wrap):
 def test_regression_multiplies_its_weights():
     # Critics that say 0 leave A = r = (0, 1): exp(A) at most 2 gives (1, 2), max(A + ½, 0) gives
     # (0.5, 1.5).
-    part = Regression((ExpAdvantage(beta=1.0, clip=2.0), Chi2(0.5)))
+    part = WeightedBC((ExpAdvantage(beta=1.0, clip=2.0), Chi2(0.5)))
     silent = ensemble(linear(0.0, 0.0, 0.0, 0.0))
     gradients, carry, metrics = part.gradients(
         *networks(IDLE, silent), part.init(KEY, SPEC), QEnsemble(1), BATCH, 0.98, STEP
@@ -136,7 +136,7 @@ def test_regression_multiplies_its_weights():
 
 def test_regression_asks_the_critics_about_the_policy_not_the_data():
     # Q = a. The policy says tanh(g) at both steps: V = V' = tanh(±0.5), A = r − (1 − γ) V.
-    part = Regression((ExpAdvantage(),))
+    part = WeightedBC((ExpAdvantage(),))
     critic = ensemble(linear(0.0, 0.0, 0.0, 1.0))
     _, _, metrics = part.gradients(
         *networks(linear(0.0, 0.0, 1.0, bias=0.5), critic), ((),), QEnsemble(1), BATCH, 0.5, STEP
@@ -150,7 +150,7 @@ def test_regression_gradients_are_those_of_the_plain_loss():
     policy = init_mlp(KEY, 3, 1, hidden=(4,))
     critics = ensemble(*(init_mlp(key, 4, 1, hidden=(4,)) for key in jax.random.split(KEY, 2)))
     parts = (ExpAdvantage(), Chi2(2.0), Uncertainty(capacity=4))
-    value, part, step = QEnsemble(2), Regression(parts), jnp.asarray(5)
+    value, part, step = QEnsemble(2), WeightedBC(parts), jnp.asarray(5)
     start = part.init(KEY, SPEC)
     gradients, carry, metrics = jax.jit(
         lambda p: part.gradients(*networks(p, critics), start, value, BATCH, 0.98, step)
@@ -191,20 +191,20 @@ def test_regression_gradients_are_those_of_the_plain_loss():
 
 
 def test_regression_gives_each_weight_its_own_start():
-    carry = Regression((ExpAdvantage(), BestAdvantage(capacity=3), Uncertainty(capacity=5))).init(
-        KEY, SPEC
-    )
+    carry = WeightedBC(
+        (ExpAdvantage(), PercentileSelection(capacity=3), Uncertainty(capacity=5))
+    ).init(KEY, SPEC)
     assert carry[0] == ()
     assert [carry[1].values.shape, carry[2].values.shape] == [(3,), (5,)]
 
 
-# Maximization
+# DDPGObjective
 
 
 def test_maximization_climbs_the_value():
     # Q = 2 a, policy at 0: the loss is −2 π + λ π², its slope along the bias −2 whatever λ.
     critic = ensemble(linear(0.0, 0.0, 0.0, 2.0))
-    gradients, carry, metrics = Maximization().gradients(
+    gradients, carry, metrics = DDPGObjective().gradients(
         *networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP
     )
     np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-6)
@@ -215,7 +215,7 @@ def test_maximization_climbs_the_value():
 def test_maximization_penalises_large_actions():
     silent = ensemble(linear(0.0, 0.0, 0.0, 0.0))
     policy = linear(0.0, 0.0, 0.0, bias=0.5)  # π = tanh(½) = 0.4621172, slope 1 − π² = 0.7864477
-    gradients, _, metrics = Maximization(0.0, 3.0).gradients(
+    gradients, _, metrics = DDPGObjective(0.0, 3.0).gradients(
         *networks(policy, silent), (), QEnsemble(1), BATCH, 0.98, STEP
     )
     np.testing.assert_allclose(metrics["policy_loss"], 0.6406569, rtol=1e-5)  # 3 π²
@@ -227,7 +227,7 @@ def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
     # slope is 2 + c.
     critics = ensemble(linear(0.0, 0.0, 0.0, 3.0), linear(0.0, 0.0, 0.0, 1.0, bias=1.0))
     slopes = [
-        Maximization(c, 0.0).gradients(
+        DDPGObjective(c, 0.0).gradients(
             *networks(IDLE, critics), (), QEnsemble(2), BATCH, 0.98, STEP
         )[0][0]["b"]
         for c in (0.0, 5.0)
@@ -237,7 +237,7 @@ def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
 
 def test_pessimism_with_one_critic_stays_finite():
     critic = ensemble(linear(0.0, 0.0, 0.0, 2.0))
-    gradients, _, metrics = Maximization(5.0).gradients(
+    gradients, _, metrics = DDPGObjective(5.0).gradients(
         *networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP
     )
     np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-5)
@@ -246,4 +246,4 @@ def test_pessimism_with_one_critic_stays_finite():
 
 def test_maximization_needs_a_value():
     with pytest.raises(AssertionError, match="nothing to maximise"):
-        Maximization().gradients(*networks(IDLE), (), None, BATCH, 0.98, STEP)
+        DDPGObjective().gradients(*networks(IDLE), (), None, BATCH, 0.98, STEP)

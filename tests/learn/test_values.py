@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from goatrl.learn import values
-from goatrl.learn.values import Conservative, DualValue, ImplicitQ, QEnsemble, VEnsemble
+from goatrl.learn.values import CQLPenalty, DualValue, ImplicitQ, QEnsemble, VEnsemble
 from goatrl.types import Batch, Spec
 
 both_ways = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
@@ -212,13 +212,13 @@ FLAT_Q = ensemble(linear(0.0, 0.0, 0.0, 0.0, bias=3.0), linear(0.0, 0.0, 0.0, 0.
 @both_ways
 def test_penalty_of_a_constant_network_is_its_value(wrap):
     np.testing.assert_allclose(
-        wrap(Conservative(alpha=2.0, actions=4))(FLAT_Q, BATCH, KEY), 2.0, rtol=1e-6
+        wrap(CQLPenalty(alpha=2.0, actions=4))(FLAT_Q, BATCH, KEY), 2.0, rtol=1e-6
     )  # 2 · (3 − 2)
 
 
 def test_penalty_pushes_values_down_by_alpha_until_the_clip():
     high = ensemble(linear(0.0, 0.0, 0.0, 0.0, bias=80.0), linear(0.0, 0.0, 0.0, 0.0, bias=-2.0))
-    penalty = jax.jit(jax.value_and_grad(Conservative(alpha=0.5, actions=4)))
+    penalty = jax.jit(jax.value_and_grad(CQLPenalty(alpha=0.5, actions=4)))
     value, slope = penalty(FLAT_Q, BATCH, KEY)
     np.testing.assert_allclose(value, 0.5, rtol=1e-6)
     np.testing.assert_allclose(slope[0]["b"], [[0.5], [0.5]], rtol=1e-6)
@@ -231,7 +231,7 @@ def test_penalty_lowers_the_actions_that_promise_most():
     # Q = 30 a, while the data acts at a = −1: the largest of the candidates is drawn nearly always.
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf[1:], 64, axis=0), BATCH)
     steep = ensemble(linear(0.0, 0.0, 0.0, 30.0))
-    value, slope = jax.jit(jax.value_and_grad(Conservative()))(steep, many, KEY)
+    value, slope = jax.jit(jax.value_and_grad(CQLPenalty()))(steep, many, KEY)
     assert 0.7 < float(slope[0]["w"][0, 3, 0]) <= 1.0  # mean drawn action; uniform ones have mean 0
     np.testing.assert_allclose(value, 30 * float(slope[0]["w"][0, 3, 0]), rtol=1e-5)
     lower = jax.tree.map(lambda leaf, by: leaf - 0.1 * by, steep, slope)
@@ -252,7 +252,7 @@ def test_penalty_draws_by_value_where_values_differ_little():
     # Q = 0 everywhere: candidates are drawn evenly, so the mean drawn action is that of the
     # candidates, near 0 for many.
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf, 256, axis=0), BATCH)
-    slope = jax.jit(jax.grad(Conservative(actions=400)))(
+    slope = jax.jit(jax.grad(CQLPenalty(actions=400)))(
         ensemble(linear(0.0, 0.0, 0.0, 0.0)), many, KEY
     )
     np.testing.assert_allclose(slope[0]["w"][0, 3, 0], 0.0, atol=0.12)
@@ -260,10 +260,10 @@ def test_penalty_draws_by_value_where_values_differ_little():
 
 def test_penalty_is_added_to_the_td_loss():
     plain, _ = QEnsemble(2).loss(Q_PARAMS, Q_PARAMS, BATCH, NEXT_ACTION, 0.5, KEY)
-    penalised, metrics = QEnsemble(2, penalty=Conservative(2.0, 4)).loss(
+    penalised, metrics = QEnsemble(2, penalty=CQLPenalty(2.0, 4)).loss(
         Q_PARAMS, Q_PARAMS, BATCH, NEXT_ACTION, 0.5, KEY
     )
-    extra = Conservative(2.0, 4)(Q_PARAMS, BATCH, KEY)
+    extra = CQLPenalty(2.0, 4)(Q_PARAMS, BATCH, KEY)
     assert abs(float(extra)) > 0.1
     np.testing.assert_allclose(penalised - plain, extra, rtol=1e-5)
     np.testing.assert_allclose(metrics["value_loss"], penalised / 2, rtol=1e-6)
@@ -388,7 +388,7 @@ def test_the_discriminator_has_a_finite_slope_where_its_output_is_flat():
 
 CASES = {
     "q": (QEnsemble(2, 0.3), Q_PARAMS, Q_PARAMS),
-    "cql": (QEnsemble(2, penalty=Conservative(actions=3)), Q_PARAMS, Q_PARAMS),
+    "cql": (QEnsemble(2, penalty=CQLPenalty(actions=3)), Q_PARAMS, Q_PARAMS),
     "v": (VEnsemble(2), V_PARAMS, V_PARAMS),
     "iql": (ImplicitQ(), IQL_PARAMS, IQL_TARGET),
     "dual": (DualValue(), DUAL_PARAMS, DUAL_TARGET),

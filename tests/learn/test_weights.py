@@ -14,11 +14,11 @@ from goatrl.learn import quantile, weights
 from goatrl.learn.policies import weighted_regression_loss
 from goatrl.learn.weights import (
     RND,
-    AdaptiveSelection,
-    BestAdvantage,
     Chi2,
-    Discounted,
+    DiscountedRelabeling,
     ExpAdvantage,
+    LearnedSelection,
+    PercentileSelection,
     Uncertainty,
     WeightInputs,
 )
@@ -130,7 +130,7 @@ def test_discounted_relabelling_by_hand(wrap):
     [
         (ExpAdvantage(beta=1.0, clip=2.0), [0.36787945, 2.0]),
         (Chi2(offset=1.5), [0.5, 2.5]),
-        (Discounted(), [0.9604, 0.8858424]),  # 0.98² and 0.98⁶
+        (DiscountedRelabeling(), [0.9604, 0.8858424]),  # 0.98² and 0.98⁶
     ],
     ids=["exp", "chi2", "discounted"],
 )
@@ -150,7 +150,7 @@ def apply(part, carry, inputs):
     return part(carry, inputs)
 
 
-def select(part: BestAdvantage, step: int, carry=None):
+def select(part: PercentileSelection, step: int, carry=None):
     carry = part.init(KEY, SPEC) if carry is None else carry
     return apply(
         part, carry, inputs_of(ADVANTAGE, observation=(0.0,) * 4, offset=(0,) * 4, step=step)
@@ -167,19 +167,19 @@ def select(part: BestAdvantage, step: int, carry=None):
     ],
 )
 def test_selection_tightens_with_the_step_up_to_its_maximum(step, expected):
-    weight, _ = select(BestAdvantage(alpha_max=50.0, alpha_growth=10.0, capacity=8), step)
+    weight, _ = select(PercentileSelection(alpha_max=50.0, alpha_growth=10.0, capacity=8), step)
     np.testing.assert_allclose(weight, expected, rtol=1e-6)
 
 
 def test_selection_scale_multiplies_the_advantage_but_not_the_threshold():
-    part = BestAdvantage(alpha_max=50.0, alpha_growth=10.0, floor=0.2, scale=2.0, capacity=8)
+    part = PercentileSelection(alpha_max=50.0, alpha_growth=10.0, floor=0.2, scale=2.0, capacity=8)
     np.testing.assert_allclose(
         select(part, 5)[0], [1.0, 0.2, 1.0, 1.0], rtol=1e-6
     )  # (8, 2, 6, 4) against 2.5
 
 
 def test_selection_compares_with_earlier_batches_too():
-    part = BestAdvantage(alpha_max=50.0, alpha_growth=10.0, capacity=8)
+    part = PercentileSelection(alpha_max=50.0, alpha_growth=10.0, capacity=8)
     earlier = quantile.push(part.init(KEY, SPEC), jnp.full(4, 10.0))
     weight, carry = select(part, 5, earlier)
     np.testing.assert_allclose(
@@ -230,7 +230,7 @@ def test_uncertainty_of_a_single_critic_is_the_minimum():
 
 def test_adaptive_selection_learns_the_expectile():
     # Advantages 0, 1, 5 at the same place: their 0.9-expectile is 46/11 = 4.1818.
-    part = AdaptiveSelection(beta=0.9, floor=0.05, learning_rate=0.05)
+    part = LearnedSelection(beta=0.9, floor=0.05, learning_rate=0.05)
     params = ({"w": jnp.zeros((2, 1)), "b": jnp.zeros(1)},)
     inputs = inputs_of((0.0, 1.0, 5.0), observation=(0.0,) * 3, offset=(0,) * 3)
     first, _ = part((params, optax.adam(0.05).init(params)), inputs)
@@ -288,11 +288,11 @@ def test_rnd_error_falls_where_data_is_seen():
 PARTS = [
     ExpAdvantage(),
     Chi2(1.0),
-    BestAdvantage(capacity=4),
+    PercentileSelection(capacity=4),
     Uncertainty(capacity=4),
     Uncertainty(tanh=False, capacity=4),
-    Discounted(),
-    AdaptiveSelection(),
+    DiscountedRelabeling(),
+    LearnedSelection(),
     RND(features=3, capacity=4),
 ]
 IDS = [type(part).__name__ + ("" if getattr(part, "tanh", True) else "_linear") for part in PARTS]
@@ -302,7 +302,7 @@ def small_carry(part):
     """The part's own start; a part with networks gets smaller ones."""
     if isinstance(part, RND):
         return rnd_carry(part)
-    if isinstance(part, AdaptiveSelection):
+    if isinstance(part, LearnedSelection):
         params = ({"w": jnp.ones((2, 1)), "b": jnp.zeros(1)},)
         return params, optax.adam(part.learning_rate).init(params)
     return part.init(KEY, SPEC)

@@ -12,7 +12,7 @@ from goatrl.learn.parameters import override
 from goatrl.training import offline
 from goatrl.types import Episodes, Settings, TrainState, make_episodes
 
-SETTINGS = Settings(updates=800, batch_size=64, target_every=4, target_keep=0.8, alpha_growth=0.1)
+SETTINGS = Settings(updates=800, batch_size=64, target_period=4, polyak=0.8, alpha_growth=0.1)
 
 
 def fit(

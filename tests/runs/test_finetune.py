@@ -25,7 +25,7 @@ from goatrl.disk import checkpoint
 from goatrl.experiments.loading import of_run
 from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
-from goatrl.learn.policies import Maximization
+from goatrl.learn.policies import DDPGObjective
 from goatrl.learn.values import QEnsemble
 from goatrl.runs import expert_training, finetune
 from goatrl.runs.finetune import Recipe
@@ -139,14 +139,14 @@ def test_ddpg_takes_over_policies_critics_and_their_targets(
     members, state = run.restore()
     plan = finetune.plan(run)
     for agent, _ in plan.members:
-        assert agent.policy == Maximization()  # maximises the mean of the critics
+        assert agent.policy == DDPGObjective()  # maximises the mean of the critics
         assert agent.value == QEnsemble(critics)  # neither an expectile nor the CQL penalty goes on
         assert (agent.relabel, agent.learning_rate, agent.discount) == (
             0.8,
             5e-4,
             members[0][0].discount,
         )
-        assert agent.target_every == 5  # the batches of one episode
+        assert agent.target_period == 5  # the batches of one episode
     assert plan.trained is not None
     for name in ("params", "target", "normalizer"):
         same(getattr(plan.trained, name), getattr(state, name))
@@ -154,7 +154,7 @@ def test_ddpg_takes_over_policies_critics_and_their_targets(
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(plan.trained.optimizer)), (
         "a new optimiser"
     )
-    assert plan.trained.weights == ()
+    assert plan.trained.weight_state == ()
     assert not np.asarray(plan.trained.step).any()
 
 
@@ -195,7 +195,7 @@ def test_agents_that_are_not_made_of_our_parts_go_on_by_themselves(tmp_path: Pat
     members, state = run.restore()
 
     class Other:
-        target_every = 5
+        target_period = 5
 
     with pytest.raises(GoatError, match=r"parts in goatrl\.learn can; use --by own"):
         finetune.as_ddpg(run, [(Other(), seed) for _, seed in members], state, GROUP)  # type: ignore[list-item]
@@ -233,7 +233,7 @@ def test_the_paper_settings_and_the_full_mix(group: str, batches: int) -> None:
     )
     assert plan.rounds * schedule.episodes == 4_000
     agent = plan.members[0][0]
-    assert (agent.learning_rate, agent.target_every) == (5e-4, batches)
+    assert (agent.learning_rate, agent.target_period) == (5e-4, batches)
     for episodes in (schedule.episodes, plan.judged_episodes):
         starts, goals = draw_mix(plan.tasks, [0, 0], episodes)
         assert shares(group, goals, starts) == [episodes // 4] * 4

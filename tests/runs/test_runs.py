@@ -194,7 +194,7 @@ def test_a_dataset_that_does_not_fit_the_checkpoint_is_refused(
     [
         ({"updates": 50}, "updates must be a positive multiple"),
         ({"batch_size": 0}, "batch size must be at least 1"),
-        ({"overrides": {"target_every": 0}}, "target_every must be at least 1"),
+        ({"overrides": {"target_period": 0}}, "target_period must be at least 1"),
         ({"seeds": (1, 1)}, "distinct"),
     ],
 )

@@ -573,8 +573,8 @@ def test_settings_are_the_papers() -> None:
             ours.relabel,
             ours.updates,
         )
-        assert (ours.batch_size, ours.target_keep) == (512, 0.95)
-        assert (ours.target_every, ours.alpha_growth) == (
+        assert (ours.batch_size, ours.polyak) == (512, 0.95)
+        assert (ours.target_period, ours.alpha_growth) == (
             (5, 0.15) if group.family == "reach" else (20, 0.01)
         )
     assert found == SETTINGS

@@ -30,7 +30,7 @@ from goatrl.types import Episodes, GoatError, Settings, make_episodes
 
 GROUP = tasks.get("reach-left-right")
 SCHEDULE = Schedule(episodes=3, updates=4, batch_size=8, capacity=7)
-MEMBERS = [(algorithms.get("ddpg_her").build(Settings(target_every=2)), seed) for seed in (0, 1)]
+MEMBERS = [(algorithms.get("ddpg_her").build(Settings(target_period=2)), seed) for seed in (0, 1)]
 
 
 def rounds(number: int, state: OnlineState | None = None, schedule: Schedule = SCHEDULE) -> list:
@@ -193,7 +193,7 @@ def test_inserting_touches_only_its_place() -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"updates": 5}, "multiple of target_every"), ({"capacity": 2}, "cannot take 3 at once")],
+    [({"updates": 5}, "multiple of target_period"), ({"capacity": 2}, "cannot take 3 at once")],
 )
 def test_impossible_schedules_are_refused(change: dict, message: str) -> None:
     with pytest.raises(GoatError, match=message):

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
+from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
 from goatrl.sim import point
 from goatrl.tasks import Task, TaskGroup, draw_mix
@@ -80,7 +81,9 @@ def _point_rollouts(
     horizon: int,
 ) -> jax.Array:
     def member(algorithm: Any, state: TrainState) -> jax.Array:
-        return point.rollout(partial(algorithm.act, state), starts, goals, bound, horizon)
+        return point.rollout(
+            partial(normalize.act, algorithm, state), starts, goals, bound, horizon
+        )
 
     return jax.vmap(member)(algorithms, state)
 

@@ -153,8 +153,8 @@ def plan(
             )
             check_schedule(
                 config.updates,
-                default_interval(config.updates, algorithm.target_every),
-                algorithm.target_every,
+                default_interval(config.updates, algorithm.target_period),
+                algorithm.target_period,
             )
             if recorded is not None and recorded.config != config:
                 fields = [
@@ -272,7 +272,7 @@ def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Traine
     config, problem = cells[0].config, cells[0].problem
     assert problem is not None
     members = [member for cell in cells for member in _members(cell)]
-    interval = default_interval(config.updates, cells[0].algorithm.target_every)
+    interval = default_interval(config.updates, cells[0].algorithm.target_period)
     report(Progress(cells, "training", 0, config.updates))
     started, courses = time.perf_counter(), []
     for chunk in train(

@@ -150,7 +150,7 @@ SUITES = (
         "CQL+HER with the weight α of its penalty from 0.01 to 5 (appendix).",
         POINTREACH_GROUPS,
         tuple(
-            Column(f"alpha={a:g}", "cql_her", {"conservative.alpha": a})
+            Column(f"alpha={a:g}", "cql_her", {"cql_penalty.alpha": a})
             for a in (5.0, 2.0, 1.0, 0.1, 0.01)
         ),
         {"success": "pointreach_cql_alpha_success"},
@@ -283,7 +283,7 @@ SUITES = (
         [
             Column("WGCSL", "wgcsl"),
             *(
-                Column(f"ADSW, beta={b:g}", "wgcsl_adsw", {"adaptive_selection.beta": b})
+                Column(f"ADSW, beta={b:g}", "wgcsl_adsw", {"learned_selection.beta": b})
                 for b in (0.8, 0.9, 0.95)
             ),
         ],
@@ -294,7 +294,7 @@ SUITES = (
         "msg",
         "MSG+HER with its pessimism c from 1 to 7.",
         [
-            Column(f"c={c:g}", "msg_her", {"maximization.pessimism": c})
+            Column(f"c={c:g}", "msg_her", {"ddpg_objective.pessimism": c})
             for c in (1.0, 3.0, 5.0, 7.0)
         ],
         averages="ablation_msg_c",

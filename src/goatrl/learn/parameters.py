@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from goatrl.types import GoatError, unknown
 
-Number = float | int | bool | str | None
+Number = float | int | bool | str | tuple[int, ...] | None
 
 
 def _part_name(part: object) -> str:
@@ -62,7 +62,7 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
         current = getattr(part, field.name)
         if prefix + field.name == name:
             changes[field.name] = _as_declared(name, value, _declared(field))
-        elif isinstance(current, tuple):
+        elif isinstance(current, tuple) and all(map(dataclasses.is_dataclass, current)):
             changes[field.name] = tuple(
                 _replace(each, name, value, _part_name(each) + ".") for each in current
             )
@@ -84,6 +84,9 @@ def _as_declared(name: str, value: Number, declared: str) -> Number:
             return None
         if wanted == "bool":
             return {"true": True, "false": False}[str(value).lower()]
+        if wanted.startswith("tuple"):
+            sizes = value if isinstance(value, tuple | list) else str(value).split(",")
+            return tuple(int(size) for size in sizes)
         if wanted == "int":
             return int(str(value))
         return float(str(value)) if wanted == "float" else str(value)

@@ -33,7 +33,7 @@ class Recipe:
     rounds: int
     updates: int = 200  # per round of 128 episodes
     batch_size: int = 1_024
-    target_every: int = 10
+    target_period: int = 10
     noise: float = 0.2
     random: float = 0.3
     # Whether TD targets end at 0. Without, values rise above any possible return: Slide's training
@@ -50,7 +50,7 @@ RECIPES = {
     # Five fingers must hold still: with more noise hardly any exploring episode succeeds, and it
     # ends at 75 instead of 89 %.
     "hand": Recipe(
-        400, updates=160, batch_size=4_096, target_every=40, noise=0.1, random=0.1, cost=True
+        400, updates=160, batch_size=4_096, target_period=40, noise=0.1, random=0.1, cost=True
     ),
 }
 JUDGE_EVERY = 10
@@ -66,7 +66,7 @@ def group_of(family: str) -> TaskGroup:
 def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
     group, recipe = group_of(family), RECIPES[family]
     assert group.collection is not None
-    settings = Settings(target_every=recipe.target_every, target_keep=0.95)
+    settings = Settings(target_period=recipe.target_period, polyak=0.95)
     algorithm = override(algorithms.get("ddpg_her").build(settings), {"learning_rate": 1e-3})
     if recipe.cost:
         algorithm = dataclasses.replace(algorithm, value=CostQ())

@@ -188,7 +188,7 @@ def _ddpg(group: TaskGroup, critics: int) -> Agent:
     """`ddpg_her`, or `ddpg_her_ens` with as many critics. Targets move after the batches of every
     episode.
     """
-    settings = dataclasses.replace(group.settings, target_every=RECIPES[group.family].batches)
+    settings = dataclasses.replace(group.settings, target_period=RECIPES[group.family].batches)
     return actor_critic(settings, QEnsemble(critics))
 
 
@@ -234,7 +234,7 @@ def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) ->
         random=0.3,
         adapt_normalizer=adapt,
     )
-    schedule.check(members[0][0].target_every)
+    schedule.check(members[0][0].target_period)
     return schedule
 
 

@@ -66,7 +66,7 @@ REACH_SPEC = Spec(
 OBJECT_SPEC = Spec(
     observation_dim=25, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05
 )
-REACH_SETTINGS = Settings(updates=2_500, target_every=5, alpha_growth=0.15)
+REACH_SETTINGS = Settings(updates=2_500, target_period=5, alpha_growth=0.15)
 
 
 def half(place: Place) -> Box:

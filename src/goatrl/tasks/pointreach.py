@@ -14,9 +14,7 @@ DATA_RADIUS = 10.0
 MARGIN = 1.0  # the box reaches this far beyond the circle
 
 SPEC = Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=HORIZON, goal_threshold=1.0)
-SETTINGS = Settings(
-    updates=2_000, batch_size=128, target_every=4, target_keep=0.9, alpha_growth=0.1
-)
+SETTINGS = Settings(updates=2_000, batch_size=128, target_period=4, polyak=0.9, alpha_growth=0.1)
 
 
 def half_circle(radius: float, lower: bool = False) -> np.ndarray:

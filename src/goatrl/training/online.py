@@ -43,10 +43,10 @@ class Schedule:
         True  # whether input statistics follow what is seen, or stay as they came with the agents
     )
 
-    def check(self, target_every: int) -> None:
-        if self.updates % target_every:
+    def check(self, target_period: int) -> None:
+        if self.updates % target_period:
             raise GoatError(
-                f"updates of a round must be a multiple of target_every ({target_every}), not "
+                f"updates of a round must be a multiple of target_period ({target_period}), not "
                 f"{self.updates}"
             )
         if self.capacity < self.episodes:
@@ -132,7 +132,7 @@ def train_online(
     """Round after round, without end. Every task gives the same share of the episodes."""
     from goatrl.sim.mujoco import Simulator  # it takes a second to load
 
-    every = members[0][0].target_every
+    every = members[0][0].target_period
     schedule.check(every)
     algorithms = stack([algorithm for algorithm, _ in members])
     keys = seed_keys(members, stream=2)
