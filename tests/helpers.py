@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -11,19 +13,51 @@ import pyarrow as pa
 import pytest
 
 from goatrl import algorithms, cli
+from goatrl.algorithms import registry
 from goatrl.evaluation.episodes import SCHEMA
 from goatrl.experiments import timing
 from goatrl.experiments.curves import Curve
 from goatrl.experiments.records import Cell, CellConfig, Training
+from goatrl.learn.networks import MLP
 from goatrl.learn.parameters import hyperparameters
-from goatrl.types import Spec
+from goatrl.types import Batch, Spec
 
 ROOT = Path(__file__).parents[1]
 
 
-def linear(*weights: float, bias: float = 0.0):
+@contextmanager
+def own_algorithms() -> Iterator[None]:
+    """What a file registers in here is forgotten afterwards."""
+    before = dict(registry._ENTRIES)
+    try:
+        yield
+    finally:
+        registry._ENTRIES.clear()
+        registry._ENTRIES.update(before)
+
+
+def network(*layers, activation: str = "relu") -> MLP:
+    """A network of these layers: (weights, biases) each."""
+    pairs = [
+        {"w": jnp.asarray(w, jnp.float32), "b": jnp.asarray(b, jnp.float32)} for w, b in layers
+    ]
+    return MLP(tuple(pairs), activation)
+
+
+def linear(*weights: float, bias: float = 0.0, activation: str = "relu") -> MLP:
     """A network of one layer: weights · inputs + bias."""
-    return ({"w": jnp.asarray(weights)[:, None], "b": jnp.asarray([bias])},)
+    return network(([[weight] for weight in weights], [bias]), activation=activation)
+
+
+def make_batch(**arrays) -> Batch:
+    """A batch of these arrays. Policy goals are value goals, unless given."""
+    reward = arrays["reward"]
+    others = {
+        "next_achieved": jnp.zeros_like(arrays["achieved"]),
+        "policy_goal": arrays["goal"],
+        "mask": jnp.ones_like(reward) - reward,
+    }
+    return Batch(**(others | arrays))
 
 
 def ensemble(*members):

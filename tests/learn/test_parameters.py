@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import jax
 import numpy as np
 import pytest
@@ -34,21 +36,29 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
         ("q_ensemble.tau", None),
         ("cql_penalty.alpha", 1.0),
         ("cql_penalty.actions", 20),
-        ("relabel", 1.0),
+        ("hindsight.probability", 1.0),
+        ("architecture.hidden", (256, 256, 256)),
+        ("architecture.activation", "relu"),
+        ("architecture.layer_norm", False),
         ("discount", 0.98),
         ("learning_rate", 5e-4),
         ("polyak", 0.95),
         ("target_period", 20),
+        ("optimizer", "adam"),
     ]
 
 
 def test_missing_parts_have_no_names():
     assert list(hyperparameters(Agent(WeightedBC(), None))) == [
-        "relabel",
+        "hindsight.probability",
+        "architecture.hidden",
+        "architecture.activation",
+        "architecture.layer_norm",
         "discount",
         "learning_rate",
         "polyak",
         "target_period",
+        "optimizer",
     ]
 
 
@@ -83,7 +93,13 @@ def test_override_with_the_own_numbers_changes_nothing(name):
     algorithm = algorithms.get(name).build(Settings())
     numbers = {key: value for key, value in hyperparameters(algorithm).items() if value is not None}
     assert override(algorithm, numbers) == algorithm
-    assert override(algorithm, {key: str(value) for key, value in numbers.items()}) == algorithm
+    texts = {
+        key: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for key, value in numbers.items()
+    }
+    assert override(algorithm, texts) == algorithm
+    as_read = json.loads(json.dumps(numbers))  # a tuple comes back as a list
+    assert override(algorithm, as_read) == algorithm
 
 
 def test_override_takes_text_and_converts_it_to_the_type_in_place(agent):
@@ -94,13 +110,15 @@ def test_override_takes_text_and_converts_it_to_the_type_in_place(agent):
             "q_ensemble.size": "7",
             "q_ensemble.tau": "0.3",
             "uncertainty.tanh": "False",
-            "relabel": 1,
+            "hindsight.probability": 1,
+            "architecture.hidden": "64,32",
         },
     )
     assert (changed.learning_rate, changed.value.size, changed.value.tau) == (1e-3, 7, 0.3)
     assert changed.policy.weights[1].tanh is False
     assert isinstance(changed.value.size, int)
-    assert isinstance(changed.relabel, float)
+    assert isinstance(changed.sampler.probability, float)
+    assert changed.architecture.hidden == (64, 32)
 
 
 def test_override_of_a_choice():

@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 
 from goatrl.learn import policies
-from goatrl.learn.networks import init_mlp, policy_action
+from goatrl.learn.networks import Architecture, init_mlp, policy_action
 from goatrl.learn.policies import DDPGObjective, WeightedBC
 from goatrl.learn.values import QEnsemble
 from goatrl.learn.weights import Chi2, ExpAdvantage, PercentileSelection, Uncertainty, WeightInputs
-from goatrl.types import Batch, Spec
-from helpers import ensemble, linear
+from goatrl.types import Spec
+from helpers import ensemble, linear, make_batch
 
 both_ways = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
 
 KEY = jax.random.key(0)
 SPEC = Spec(observation_dim=2, goal_dim=1, action_dim=1, horizon=5, goal_threshold=0.1)
+SMALL = Architecture(hidden=(4,))
 STEP = jnp.asarray(0)
-BATCH = Batch(
+BATCH = make_batch(
     observation=jnp.asarray([[1.0, 2.0], [3.0, 4.0]]),
     action=jnp.asarray([[0.5], [-1.0]]),
     next_observation=jnp.asarray([[2.0, 3.0], [4.0, 5.0]]),
@@ -110,11 +111,11 @@ def test_value_maximization_loss_by_hand(wrap):
 @both_ways
 def test_regression_without_weights_is_plain_imitation(wrap):
     part = WeightedBC()
-    assert part.init(KEY, SPEC) == ()
+    assert part.init(KEY, SPEC, SMALL) == ()
     run = wrap(lambda params: part.gradients(*networks(params), (), None, BATCH, 0.98, STEP))
     gradients, carry, metrics = run(IDLE)
     np.testing.assert_allclose(metrics["policy_loss"], 0.625, rtol=1e-6)  # mean(0.25, 1)
-    np.testing.assert_allclose(gradients[0]["b"], [0.5], rtol=1e-6)  # −(0.5 − 1)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [0.5], rtol=1e-6)  # −(0.5 − 1)
     assert carry == ()
     assert set(metrics) == {"policy_loss"}
 
@@ -125,12 +126,12 @@ def test_regression_multiplies_its_weights():
     part = WeightedBC((ExpAdvantage(beta=1.0, clip=2.0), Chi2(0.5)))
     silent = ensemble(linear(0.0, 0.0, 0.0, 0.0))
     gradients, carry, metrics = part.gradients(
-        *networks(IDLE, silent), part.init(KEY, SPEC), QEnsemble(1), BATCH, 0.98, STEP
+        *networks(IDLE, silent), part.init(KEY, SPEC, SMALL), QEnsemble(1), BATCH, 0.98, STEP
     )
     np.testing.assert_allclose(metrics["weight"], 1.75, rtol=1e-6)
     np.testing.assert_allclose(metrics["advantage"], 0.5, rtol=1e-6)
     np.testing.assert_allclose(metrics["policy_loss"], 1.5625, rtol=1e-6)  # mean(0.5 · 0.25, 3 · 1)
-    np.testing.assert_allclose(gradients[0]["b"], [2.75], rtol=1e-6)  # −(0.5 · 0.5 + 3 · −1)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [2.75], rtol=1e-6)  # −(0.5 · 0.5 + 3 · −1)
     assert carry == ((), ())
 
 
@@ -147,11 +148,11 @@ def test_regression_asks_the_critics_about_the_policy_not_the_data():
 
 
 def test_regression_gradients_are_those_of_the_plain_loss():
-    policy = init_mlp(KEY, 3, 1, hidden=(4,))
-    critics = ensemble(*(init_mlp(key, 4, 1, hidden=(4,)) for key in jax.random.split(KEY, 2)))
+    policy = init_mlp(KEY, 3, 1, SMALL)
+    critics = ensemble(*(init_mlp(key, 4, 1, SMALL) for key in jax.random.split(KEY, 2)))
     parts = (ExpAdvantage(), Chi2(2.0), Uncertainty(capacity=4))
     value, part, step = QEnsemble(2), WeightedBC(parts), jnp.asarray(5)
-    start = part.init(KEY, SPEC)
+    start = part.init(KEY, SPEC, SMALL)
     gradients, carry, metrics = jax.jit(
         lambda p: part.gradients(*networks(p, critics), start, value, BATCH, 0.98, step)
     )(policy)
@@ -193,7 +194,7 @@ def test_regression_gradients_are_those_of_the_plain_loss():
 def test_regression_gives_each_weight_its_own_start():
     carry = WeightedBC(
         (ExpAdvantage(), PercentileSelection(capacity=3), Uncertainty(capacity=5))
-    ).init(KEY, SPEC)
+    ).init(KEY, SPEC, SMALL)
     assert carry[0] == ()
     assert [carry[1].values.shape, carry[2].values.shape] == [(3,), (5,)]
 
@@ -207,7 +208,7 @@ def test_maximization_climbs_the_value():
     gradients, carry, metrics = DDPGObjective().gradients(
         *networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP
     )
-    np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-6)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [-2.0], rtol=1e-6)
     np.testing.assert_allclose(metrics["policy_loss"], 0.0, atol=1e-6)
     assert carry == ()
 
@@ -219,7 +220,7 @@ def test_maximization_penalises_large_actions():
         *networks(policy, silent), (), QEnsemble(1), BATCH, 0.98, STEP
     )
     np.testing.assert_allclose(metrics["policy_loss"], 0.6406569, rtol=1e-5)  # 3 π²
-    np.testing.assert_allclose(gradients[0]["b"], [2.1805883], rtol=1e-5)  # 6 π (1 − π²)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [2.1805883], rtol=1e-5)  # 6 π (1 − π²)
 
 
 def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
@@ -227,9 +228,9 @@ def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
     # slope is 2 + c.
     critics = ensemble(linear(0.0, 0.0, 0.0, 3.0), linear(0.0, 0.0, 0.0, 1.0, bias=1.0))
     slopes = [
-        DDPGObjective(c, 0.0).gradients(
-            *networks(IDLE, critics), (), QEnsemble(2), BATCH, 0.98, STEP
-        )[0][0]["b"]
+        DDPGObjective(c, 0.0)
+        .gradients(*networks(IDLE, critics), (), QEnsemble(2), BATCH, 0.98, STEP)[0]
+        .layers[0]["b"]
         for c in (0.0, 5.0)
     ]
     np.testing.assert_allclose(slopes, [[-2.0], [-7.0]], rtol=1e-5)
@@ -240,7 +241,7 @@ def test_pessimism_with_one_critic_stays_finite():
     gradients, _, metrics = DDPGObjective(5.0).gradients(
         *networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP
     )
-    np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-5)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [-2.0], rtol=1e-5)
     assert np.isfinite(metrics["policy_loss"])
 
 

@@ -141,7 +141,7 @@ def test_ddpg_takes_over_policies_critics_and_their_targets(
     for agent, _ in plan.members:
         assert agent.policy == DDPGObjective()  # maximises the mean of the critics
         assert agent.value == QEnsemble(critics)  # neither an expectile nor the CQL penalty goes on
-        assert (agent.relabel, agent.learning_rate, agent.discount) == (
+        assert (agent.sampler.probability, agent.learning_rate, agent.discount) == (
             0.8,
             5e-4,
             members[0][0].discount,
@@ -302,7 +302,7 @@ def test_an_algorithm_of_its_own_goes_on_where_it_was(tmp_path: Path) -> None:
     found = agents(run)
     assert found["step"].tolist() == [UPDATES + 5 * EPISODES] * len(SEEDS)
     assert not np.array_equal(
-        found["params/policy/0/w"], np.asarray(source.restore()[1].params["policy"][0]["w"])
+        found["params/policy/0/w"], np.asarray(source.restore()[1].params["policy"].layers[0]["w"])
     )
     assert "weight" in run.metrics_path.read_text().splitlines()[0]
 
@@ -400,7 +400,9 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert "judge it: goat evaluate tuned" in shown
     learned, kept = of_run(Path("tuned")), agents(OnlineRun(Path("tuned")))
     assert (learned.step, learned.unfinished) == (5 * EPISODES, "")
-    np.testing.assert_array_equal(learned.state.params["policy"][0]["w"], kept["params/policy/0/w"])
+    np.testing.assert_array_equal(
+        learned.state.params["policy"].layers[0]["w"], kept["params/policy/0/w"]
+    )
     rows = [line.split(",") for line in Path("tuned/metrics.csv").read_text().splitlines()]
     assert rows[0][:5] == ["round", "steps", "seed", "explored", "success"]
     assert [row[0] for row in rows[1:] if row[4]] == ["0", "0", "2", "2", "3", "3"]
