@@ -29,6 +29,7 @@ from gymnasium.spaces import Box, Dict
 import goatrl
 from goatrl.disk.files import WriteError
 from goatrl.sim.registration import identifier
+from goatrl.success import reached
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError, make_episodes
 
@@ -138,10 +139,11 @@ def describe(group: TaskGroup) -> dict[str, str]:
     """Description, author and algorithm of the dataset that goatrl makes for a task group."""
     if group.collection is None:
         return {
-            "description": f"PointReach {group.label}: a point in the plane walks from the origin "
-            "to goals on a circle",
+            "description": group.label
+            if group.script is None
+            else group.script.describe(group.label),
             "author": "goatrl",
-            "algorithm": "scripted walk",
+            "algorithm": "scripted",
         }
     seen, *unseen = (identifier(group, task) for task in group.tasks)
     stays = "ends" if group.collection.by_end else "stays"
@@ -160,8 +162,7 @@ def rewards(episodes: Episodes, goal_threshold: float) -> np.ndarray:
         np.asarray(episodes.achieved, np.float32),
         np.asarray(episodes.goals, np.float32),
     )
-    distance = np.sqrt(((achieved[:, 1:] - goals[:, None]) ** 2).sum(axis=-1))
-    return (distance <= goal_threshold).astype(np.float32)
+    return reached(achieved[:, 1:], goals[:, None], goal_threshold).astype(np.float32)
 
 
 def _library() -> Any:
