@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
+import gymnasium
 import numpy as np
 import pytest
 
 from goatrl import algorithms, tasks
-from goatrl.data import collect, make
+from goatrl.data import collect, make, minari
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import suites
 from goatrl.learn import normalize
 from goatrl.report import data_figures
 from goatrl.robots.reach import REACH
+from goatrl.sim.registration import identifier, is_registered
 from goatrl.tasks import Collection, Task, TaskGroup, register_task_group, unregister_task_group
 from goatrl.tasks.panels import ArmPanel
 from goatrl.tasks.regions import NOTHING, Box
@@ -60,6 +63,18 @@ def test_its_data_is_collected_and_drawn(
     assert registered.kept(np.asarray(episodes.achieved)).all()
     low, _ = data_figures.regions([registered], count=10).axes
     assert (low.get_xlabel(), low.get_ylabel()) == ("x (m)", "z (m)"), "the border is a height"
+
+
+def test_it_has_no_gymnasium_ids(registered: TaskGroup) -> None:
+    """Nor does a task whose id is that of another group's."""
+    far = dataclasses.replace(GROUP.tasks[1], name="Far")
+    assert identifier(GROUP, far) in gymnasium.registry
+    for task in (GROUP.tasks[0], far):
+        group = dataclasses.replace(GROUP, tasks=(task, *GROUP.tasks[1:]))
+        assert not is_registered(group, task)
+        assert task.name in minari.describe(group)["description"]
+        assert identifier(group, task) not in minari.describe(group)["description"]
+        assert minari._environments(group) == {}
 
 
 def test_no_suite_changes(registered: TaskGroup) -> None:

@@ -112,7 +112,7 @@ class DataVerify:
         made = [
             group.name
             for group in tasks.groups().values()
-            if group.collection is None or cache.cached(group).exists()
+            if group.script is not None or cache.cached(group).exists()
         ]
         differing = []
         for name in self.groups or made:

@@ -28,7 +28,7 @@ from gymnasium.spaces import Box, Dict
 
 import goatrl
 from goatrl.disk.files import WriteError
-from goatrl.sim.registration import identifier
+from goatrl.sim.registration import identifier, is_registered
 from goatrl.success import reached
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError, make_episodes
@@ -145,7 +145,9 @@ def describe(group: TaskGroup) -> dict[str, str]:
             "author": "goatrl",
             "algorithm": "scripted",
         }
-    seen, *unseen = (identifier(group, task) for task in group.tasks)
+    seen, *unseen = (
+        identifier(group, task) if is_registered(group, task) else task.name for task in group.tasks
+    )
     stays = "ends" if group.collection.by_end else "stays"
     return {
         "description": f"{group.label}: {stays} in the region of {seen}; agents are judged there "
@@ -253,7 +255,7 @@ def _environments(group: TaskGroup | None) -> dict[str, Any]:
     """Where the data comes from and where agents are judged, for `recover_environment`; a reader
     without goatrl ignores it.
     """
-    if group is None or group.collection is None:
+    if group is None or not all(is_registered(group, task) for task in group.tasks):
         return {}
     seen, unseen = (
         gymnasium.spec(identifier(group, task)).to_json()
