@@ -7,12 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from goatrl.success import reached
 from goatrl.types import Batch, Episodes
-
-
-def reached(achieved: jax.Array, goal: jax.Array, threshold: float) -> jax.Array:
-    """Sparse reward r = 1[‖φ(s) − g‖ ≤ δ]: (…, goal_dim) → (…)."""
-    return (jnp.sqrt(jnp.sum((achieved - goal) ** 2, axis=-1)) <= threshold).astype(jnp.float32)
 
 
 def sample(
@@ -44,6 +40,7 @@ def sample(
         initial_observation=episodes.observations[episode, 0],
         achieved=episodes.achieved[episode, step],
         goal=goal,
-        reward=reached(episodes.achieved[episode, step + 1], goal, threshold),
+        # r = 1[‖φ(s) − g‖ ≤ δ]
+        reward=reached(episodes.achieved[episode, step + 1], goal, threshold).astype(jnp.float32),
         offset=jnp.where(relabelled, later - step, 0),
     )
