@@ -27,9 +27,9 @@ check: $(READY)
 	$(BIN)/mypy
 
 browser:
-	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
-	echo "No browser found for the tests of the report; installing Debian's chromium"; \
-	{ $(call install,chromium); } || echo "That failed: the tests that need a browser will be skipped"
+	@if command -v chromedriver >/dev/null; then for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; fi; \
+	echo "No browser with its driver found for the tests of the report; installing Debian's chromium and chromium-driver"; \
+	{ $(call install,chromium chromium-driver); } || echo "That failed: the tests that need a browser will be skipped"
 
 $(READY): pyproject.toml constraints.txt Makefile
 	@test -n "$(PYTHON)" || { echo "goatrl needs Python 3.11, 3.12 or 3.13; install one, or say make PYTHON=/path/to/python"; exit 1; }

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from goatrl.data import pointreach
+from goatrl import tasks
+from goatrl.data import of_group
 from goatrl.types import Episodes, make_episodes
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -37,7 +38,7 @@ def reference_data() -> Path:
 
 @pytest.fixture(scope="session")
 def point_episodes() -> Episodes:
-    return pointreach.make("pointreach-non-expert-10")
+    return of_group(tasks.get("pointreach-non-expert-10"))
 
 
 @pytest.fixture(scope="session")

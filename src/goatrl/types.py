@@ -1,4 +1,4 @@
-"""The nouns of the package, and the one error type that users see.
+"""The nouns of the package, when a goal is reached, and the one error type that users see.
 
 Array layout of a dataset of N episodes with T actions each (PointReach and the robots: T = 49)::
 
@@ -71,6 +71,22 @@ class Spec:
     action_dim: int
     horizon: int
     goal_threshold: float
+
+
+# One definition for NumPy and for JAX arrays. Numbers stay in the precision they come in, so that
+# rewards within a compiled program, recorded episodes and exported datasets agree.
+
+
+def distance(achieved: Any, goal: Any) -> Any:
+    """‖φ(s) − g‖: (…, goal_dim) → (…)."""
+    difference = achieved - goal
+    numpy = difference.__array_namespace__()  # NumPy's or JAX's
+    return numpy.sqrt(numpy.sum(difference**2, axis=-1))
+
+
+def reached(achieved: Any, goal: Any, threshold: float) -> Any:
+    """Whether ‖φ(s) − g‖ ≤ δ: (…, goal_dim) → (…)."""
+    return distance(achieved, goal) <= threshold
 
 
 @dataclasses.dataclass(frozen=True)

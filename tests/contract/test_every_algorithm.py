@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl import algorithms
-from goatrl.data import pointreach
+from goatrl import algorithms, tasks
+from goatrl.data import of_group
 from goatrl.disk import checkpoint
 from goatrl.experiments import agents
 from goatrl.learn import normalize
@@ -26,7 +26,7 @@ from helpers import ROOT, own_algorithms
 
 SETTINGS = Settings(updates=8, batch_size=16, target_period=4, polyak=0.9, alpha_growth=5.0)
 SEEDS = (3, 11)
-EPISODES = pointreach.make("pointreach-non-expert-10")
+EPISODES = of_group(tasks.get("pointreach-non-expert-10"))
 SPEC = EPISODES.spec(goal_threshold=1.0)
 NORMALIZER = normalize.from_episodes(EPISODES)
 SMALL = (32, 32)  # the contract says nothing about the width of networks

@@ -468,7 +468,7 @@ def test_from_a_group_to_minari_and_back(root: Path, capsys: pytest.CaptureFixtu
     about = metadata(root, f"goatrl/{GROUP}-v0")
     assert (about["author"], about["algorithm_name"], about["goal_threshold"]) == (
         ["goatrl"],
-        "scripted walk",
+        "scripted",
         1.0,
     )
     assert goat("data", "convert", GROUP, "--out", name) == 0

@@ -15,6 +15,7 @@ import pytest
 from goatrl import tasks
 from goatrl.evaluation import episodes as evaluation
 from goatrl.evaluation.episodes import evaluate
+from goatrl.robots import mujoco
 from goatrl.types import pytree
 
 GROUP = tasks.get("reach-left-right")
@@ -64,9 +65,7 @@ def test_batches_change_nothing_but_the_number_of_simulations(
     table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    monkeypatch.setattr(
-        evaluation, "EPISODE_BYTES", 1e15
-    )  # not even one more episode fits into memory
+    monkeypatch.setattr(mujoco, "EPISODE_BYTES", 1e15)  # not even one more episode fits into memory
     again = evaluate(
         *agents(1.0, -1.0), GROUP, FEW, on_progress=lambda done, total: seen.append((done, total))
     )
@@ -98,28 +97,21 @@ def test_a_goal_is_met_within_the_threshold_and_no_further(
 ) -> None:
     group = tasks.get(name)
 
-    def courses(
-        algorithms: Any,
-        state: Any,
-        members: int,
-        group: Any,
-        starts: Any,
-        goals: np.ndarray,
-        *more: Any,
-    ) -> np.ndarray:
+    def courses(self: Any, act: Any, agents: Any, members: int, drawn: Any, *more: Any) -> list:
         distances = np.array(
             [[before] * 41 + [after] * 9 for before, after in COURSES]
         )  # the start is not judged
-        axis = np.eye(goals.shape[1])[1]
+        (episodes,) = drawn
+        axis = np.eye(group.spec.goal_dim)[1]
         there = (
-            goals[:, None]
+            episodes.goals[:, None]
             + group.spec.goal_threshold
-            * distances[np.arange(len(goals)) % len(COURSES), :, None]
+            * distances[np.arange(len(episodes.goals)) % len(COURSES), :, None]
             * axis
         )
-        return np.float32(np.tile(there, (members, 1, 1, 1)))
+        return [np.float32(np.tile(there, (members, 1, 1, 1)))]
 
-    monkeypatch.setattr(evaluation, "_robot_rollouts", courses)
+    monkeypatch.setattr(mujoco.MujocoFamily, "rollouts", courses)
     task = dataclasses.replace(group.tasks[0], episodes=len(COURSES))
     table = evaluate(*agents(1.0, 1.0), group, [task])
     assert table["success"].to_pylist() == SUCCESSES * 2

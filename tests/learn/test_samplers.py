@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl.learn import samplers
 from goatrl.learn.samplers import GoalMixes, Hindsight, PolicyGoals, ValueGoals
 from goatrl.types import Batch, Episodes, make_episodes
 
@@ -44,20 +43,6 @@ def always() -> Batch:
 @pytest.fixture(scope="module")
 def never() -> Batch:
     return jax.tree.map(np.asarray, draw(1, labelled(), 0.0))
-
-
-@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
-def test_reached_includes_the_boundary(wrap):
-    achieved = jnp.asarray([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])
-    goal = jnp.asarray([[0.0, 0.0], [0.0, 0.0], [1.0, 6.5]])
-    np.testing.assert_array_equal(wrap(samplers.reached)(achieved, goal, 5.0), [1.0, 1.0, 0.0])
-    np.testing.assert_array_equal(wrap(samplers.reached)(achieved, goal, 4.9), [1.0, 0.0, 0.0])
-
-
-def test_reached_is_a_float_and_keeps_leading_axes():
-    got = samplers.reached(jnp.zeros((2, 3, 4)), jnp.zeros((2, 3, 4)), 0.1)
-    assert got.shape == (2, 3)
-    assert got.dtype == jnp.float32
 
 
 def test_all_fields_come_from_one_transition(always):
@@ -187,6 +172,7 @@ def test_probability_may_differ_along_a_sweep(odd_episodes):
 def test_a_transition_says_what_it_reaches(always):
     np.testing.assert_array_equal(always.next_achieved[:, 0], always.achieved[:, 0] + 1)
     np.testing.assert_array_equal(always.mask, 1.0 - always.reward)
+    assert always.reward.dtype == np.float32
     np.testing.assert_array_equal(always.policy_goal, always.goal)
     np.testing.assert_array_equal(always.reward == 1.0, always.offset == 1)
     assert (always.extra_goals, always.extra_observations, always.extras) == ({}, {}, {})

@@ -27,8 +27,8 @@ from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
 from goatrl.learn.policies import DDPGObjective
 from goatrl.learn.values import QEnsemble
+from goatrl.robots import Finetuning
 from goatrl.runs import expert_training, finetune
-from goatrl.runs.finetune import Recipe
 from goatrl.runs.folder import Interrupted
 from goatrl.runs.offline import Run, configure
 from goatrl.runs.online import OnlinePlan, OnlineRun
@@ -46,11 +46,9 @@ EPISODES = 12  # everywhere, so that programs are compiled once
 
 @pytest.fixture(autouse=True)
 def small_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        finetune.RECIPES,
-        "reach",
-        Recipe(5, batch_size=8, round=4, judge_every=2, judged_episodes=4),
-    )
+    recipe = Finetuning(5, batch_size=8, round=4, judge_every=2, judged_episodes=4)
+    # the robot itself is frozen, and another one would compile another model
+    monkeypatch.setitem(vars(GROUP.family), "finetuning", recipe)
 
 
 def some_episodes() -> Episodes:

@@ -181,7 +181,7 @@ def draw_datasets(planned: Sequence[grid.Planned], folder: Path) -> None:
         cell.group.name: (cell.group, cell.problem) for cell in planned
     }.values():
         path = folder / "media" / f"{group.name}--dataset.png"
-        if problem is not None and group.family != "point" and not path.exists():
+        if problem is not None and group.family.simulated and not path.exists():
             title = f"{group.label}: {problem.episodes.count:,} episodes"
             figures.save(data_figures.dataset(problem.episodes, title, group), path)
 

@@ -29,7 +29,7 @@ from goatrl.experiments import agents, records
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.experiments.suites import SUITES, Column, Suite
 from goatrl.learn.parameters import hyperparameters, override
-from goatrl.sim.threads import step_aside
+from goatrl.robots.threads import lower_thread_priority
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Diverged, check_schedule, default_interval, train
 from goatrl.types import Algorithm, GoatError, Settings, TrainState, unknown
@@ -198,7 +198,7 @@ def run(
             raise KeyboardInterrupt  # also in the thread that judges, which no signal reaches
         on_progress(progress)
 
-    with ThreadPoolExecutor(max_workers=1, initializer=step_aside) as judge:
+    with ThreadPoolExecutor(max_workers=1, initializer=lower_thread_priority) as judge:
         judging: Future[None] | None = None
         try:
             while waiting:

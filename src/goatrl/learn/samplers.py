@@ -13,12 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from goatrl.types import Batch, Episodes, pytree, static
-
-
-def reached(achieved: jax.Array, goal: jax.Array, threshold: float) -> jax.Array:
-    """Sparse reward r = 1[‖φ(s) − g‖ ≤ δ]: (…, goal_dim) → (…)."""
-    return (jnp.sqrt(jnp.sum((achieved - goal) ** 2, axis=-1)) <= threshold).astype(jnp.float32)
+from goatrl.types import Batch, Episodes, pytree, reached, static
 
 
 def transitions(
@@ -31,7 +26,7 @@ def transitions(
 ) -> Batch:
     """A batch of the transitions at (episode, step), all with one goal for value and policy."""
     next_achieved = episodes.achieved[episode, step + 1]
-    reward = reached(next_achieved, goal, threshold)
+    reward = reached(next_achieved, goal, threshold).astype(jnp.float32)
     return Batch(
         observation=episodes.observations[episode, step],
         action=episodes.actions[episode, step],

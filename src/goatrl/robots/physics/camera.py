@@ -13,38 +13,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from goatrl.sim.robots import Robot
+from goatrl.robots.physics.simulator import Colour, Robot
 from goatrl.types import GoatError
 
-
-@dataclasses.dataclass(frozen=True)
-class View:
-    """What the camera looks at (metres), from how far, and in which direction (degrees)."""
-
-    lookat: tuple[float, float, float]
-    distance: float
-    azimuth: float
-    elevation: float
-
-
-# Fetch is seen from the front, a little from the side, so that the tasks' "right" is the picture's
-# right.
-VIEWS = {
-    "reach": View((1.32, 0.75, 0.5), 1.1, 155.0, -30.0),
-    "push": View((1.35, 0.75, 0.42), 1.05, 155.0, -45.0),
-    "pick": View((1.32, 0.75, 0.6), 1.25, 155.0, -25.0),
-    "slide": View((1.25, 0.75, 0.42), 1.3, 155.0, -45.0),
-    "hand": View((1.005, 0.87, 0.16), 0.29, 35.0, -45.0),
-}
-Colour = tuple[float, float, float]
-RED: Colour = (0.9, 0.1, 0.1)
-FINGERS: tuple[Colour, ...] = (
-    RED,
-    (0.1, 0.7, 0.1),
-    (0.1, 0.3, 1.0),
-    (0.9, 0.8, 0.0),
-    (0.9, 0.1, 0.9),
-)
 BLUE: Colour = (0.1, 0.35, 0.8)
 MATERIALS = {
     "table_mat": (0.62, 0.56, 0.48),
@@ -53,8 +24,6 @@ MATERIALS = {
     "robot0:MatViz": (0.8, 0.8, 0.83),
 }
 BACKGROUND = 225  # grey, of 255
-GOAL_RADIUS = 0.02
-FINGERTIP_RADIUS = 0.005
 CLOSE = 0.2  # of the way from the camera to a goal: in front of everything
 MOST_SHAPES = 1_000
 
@@ -70,7 +39,7 @@ class Camera:
         self._option = mujoco.MjvOption()
         self._option.sitegroup[:] = 0  # the model's own marks do not know the goal
         self._view = mujoco.MjvCamera()
-        for name, value in dataclasses.asdict(VIEWS[robot.family]).items():
+        for name, value in dataclasses.asdict(robot.view).items():
             setattr(self._view, name, value)
         self._window = mujoco.MjrRect(0, 0, size, size)
         self._screen = off_screen()
@@ -89,14 +58,11 @@ class Camera:
         mujoco.mjv_updateScene(
             self._model, state, self._option, None, self._view, shown, self._scene
         )
-        if self.robot.family == "hand":
-            for colour, place, finger in zip(
-                FINGERS, np.reshape(goal, (5, 3)), self.robot.fingertips, strict=True
-            ):
-                self._add_goal(place, FINGERTIP_RADIUS, colour)
-                self._add_sphere(state.site(finger).xpos, 2 * FINGERTIP_RADIUS, (*colour, 0.3))
-        else:
-            self._add_goal(np.asarray(goal), GOAL_RADIUS, RED)
+        for place, radius, colour, is_goal in self.robot.marks(state, goal):
+            if is_goal:
+                self._add_goal(place, radius, colour)
+            else:
+                self._add_sphere(place, radius, (*colour, 0.3))
         self._screen.make_current()
         picture = np.empty((self.size, self.size, 3), np.uint8)
         mujoco.mjr_render(self._window, self._scene, self._context)

@@ -6,7 +6,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from goatrl.sim.threads import NICENESS, step_aside
+from goatrl.robots.threads import NICENESS, lower_thread_priority
 
 
 def niceness() -> int:
@@ -15,7 +15,10 @@ def niceness() -> int:
 
 def test_only_the_thread_that_steps_aside_becomes_nicer() -> None:
     mine = niceness()
-    with ThreadPoolExecutor(1, initializer=step_aside) as aside, ThreadPoolExecutor(1) as other:
+    with (
+        ThreadPoolExecutor(1, initializer=lower_thread_priority) as aside,
+        ThreadPoolExecutor(1) as other,
+    ):
         assert aside.submit(niceness).result() == max(NICENESS, mine)
         assert other.submit(niceness).result() == mine
     assert niceness() == mine
@@ -24,7 +27,7 @@ def test_only_the_thread_that_steps_aside_becomes_nicer() -> None:
 def test_a_thread_that_is_nicer_already_stays_so() -> None:
     def nicer() -> int:
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
-        step_aside()
+        lower_thread_priority()
         return niceness()
 
     with ThreadPoolExecutor(1) as pool:

@@ -9,6 +9,7 @@ runs once for all robots.
 
 from __future__ import annotations
 
+import abc
 import ctypes
 import dataclasses
 import itertools
@@ -16,23 +17,20 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
 
-from goatrl.sim import robots
-from goatrl.sim.robots import SUBSTEPS, Robot
-from goatrl.sim.threads import step_aside
+from goatrl.robots.mujoco import View
+from goatrl.robots.threads import lower_thread_priority
 from goatrl.types import GoatError
 
 Wanted = Mapping[
     str, tuple[str, np.ndarray]
 ]  # name → (array of a state, indices along its first axis)
 SECONDS = 0.04  # between two actions; velocities are observed as metres per action
-DOWNWARDS = np.array(
-    [1.0, 0.0, 1.0, 0.0]
-)  # added to the gripper's orientation and not normalised, as the environments do
-METRES_PER_ACTION = 0.05
+SUBSTEPS = 20
 
 
 class Memory:
@@ -126,92 +124,61 @@ class Moving:
         return push + np.cross(turn, arm), turn
 
 
-class Fetch:
-    """How actions move the arm, and what is observed of it."""
+Colour = tuple[float, float, float]
+RED: Colour = (0.9, 0.1, 0.1)
 
-    def __init__(self, robot: Robot) -> None:
-        model = robot.model
-        fingers = [model.joint(name) for name in robot.finger_joints]
-        link = np.array([model.body("robot0:gripper_link").id])
-        self.blocked = robot.blocked_gripper
-        self.grip = Moving(model, "robot0:grip")
-        self.object = Moving(model, "object0") if robot.has_object else None
-        self.wanted: Wanted = {
-            "link position": ("xpos", link),
-            "link rotation": ("xquat", link),
-            "controlled": ("qpos", model.jnt_qposadr[model.actuator_trnid[:, 0]]),
-            "fingers": ("qpos", np.array([finger.qposadr[0] for finger in fingers])),
-            "finger speeds": ("qvel", np.array([finger.dofadr[0] for finger in fingers])),
-            **self.grip.wanted(),
-            **(
-                {}
-                if self.object is None
-                else {**self.object.wanted(), "rotation": ("site_xmat", self.object.site)}
-            ),
-        }
-        self.controlled: Wanted = {
-            "mocap_pos": ("mocap_pos", np.arange(1)),
-            "mocap_quat": ("mocap_quat", np.arange(1)),
-            "ctrl": ("ctrl", np.arange(model.nu)),
-        }
 
+class Mark(NamedTuple):
+    """A sphere in a picture: a goal, or a part of the robot that has one."""
+
+    place: np.ndarray
+    radius: float
+    colour: Colour
+    goal: bool = True
+
+
+class Robot(abc.ABC):
+    """A model in its initial pose: how actions move it, and what is observed of it. `environment`
+    is the gymnasium-robotics environment it was taken from.
+    """
+
+    wanted: Wanted  # what observations and controls are made of
+    controlled: Wanted  # what actions set
+    start_dim: int = 0  # numbers that choose where an object starts
+    # Where in qpos fingers lie that are held shut after every step. Only then are observations
+    # taken after a forward pass.
+    held: slice | None = None
+
+    def __init__(self, name: str, environment: Any, view: View) -> None:
+        self.name, self.environment, self.view = name, environment, view
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        return self.environment.model
+
+    def reset(self, data: mujoco.MjData, start: np.ndarray) -> None:
+        """Put `data` into the initial pose, an object at its start (x, y)."""
+        mujoco.mj_resetData(self.model, data)
+        data.time = self.environment.initial_time
+        data.qpos[:] = self.environment.initial_qpos
+        data.qvel[:] = self.environment.initial_qvel
+        self.place(data, start)
+        mujoco.mj_forward(self.model, data)
+
+    def place(self, data: mujoco.MjData, start: np.ndarray) -> None:  # noqa: B027
+        """Put an object at its start, where there is one."""
+
+    @abc.abstractmethod
     def control(self, memory: Memory, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """What the states' controls become, in the order of `controlled`."""
-        position = memory.named(rows, "link position")[:, 0] + METRES_PER_ACTION * actions[:, :3]
-        rotation = memory.named(rows, "link rotation")[:, 0] + DOWNWARDS
-        opening = np.zeros((len(actions), 1)) if self.blocked else actions[:, 3:]
-        return np.concatenate(
-            [position, rotation, memory.named(rows, "controlled") + opening], axis=1
-        )
 
+    @abc.abstractmethod
     def observe(self, memory: Memory, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        grip = self.grip.position(memory, rows)
-        grip_velocity = self.grip.velocity(memory, rows)[0] * SECONDS
-        fingers, finger_speeds = (
-            memory.named(rows, "fingers"),
-            memory.named(rows, "finger speeds") * SECONDS,
-        )
-        if self.object is None:
-            return np.concatenate([grip, fingers, grip_velocity, finger_speeds], axis=1), grip
-        position = self.object.position(memory, rows)
-        linear, angular = (part * SECONDS for part in self.object.velocity(memory, rows))
-        rotation = robots.euler(memory.named(rows, "rotation").reshape(-1, 3, 3))
-        parts = [
-            grip,
-            position,
-            position - grip,
-            fingers,
-            rotation,
-            linear - grip_velocity,
-            angular,
-            grip_velocity,
-            finger_speeds,
-        ]
-        return np.concatenate(parts, axis=1), position
+        """Observations and achieved goals."""
 
-
-class Hand:
-    """How actions move the fingers, and what is observed of them."""
-
-    def __init__(self, robot: Robot) -> None:
-        model = robot.model
-        low, high = model.actuator_ctrlrange.T
-        self.centre, self.reach, self.low, self.high = (high + low) / 2, (high - low) / 2, low, high
-        self.wanted: Wanted = {
-            "joints": ("qpos", np.arange(model.nq)),
-            "speeds": ("qvel", np.arange(model.nv)),
-            "tips": ("site_xpos", np.array([model.site(name).id for name in robot.fingertips])),
-        }
-        self.controlled: Wanted = {"ctrl": ("ctrl", np.arange(model.nu))}
-
-    def control(self, memory: Memory, rows: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        return np.clip(self.centre + actions * self.reach, self.low, self.high)
-
-    def observe(self, memory: Memory, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tips = memory.named(rows, "tips").reshape(len(rows), -1)
-        return np.concatenate(
-            [memory.named(rows, "joints"), memory.named(rows, "speeds"), tips], axis=1
-        ), tips
+    @abc.abstractmethod
+    def marks(self, state: mujoco.MjData, goal: np.ndarray) -> list[Mark]:
+        """What a picture of a state shows of the goal that it is after."""
 
 
 # States that no simulator uses at the moment. MuJoCo's memory comes back to the system in pieces
@@ -242,22 +209,18 @@ class Simulator:
     companions.
     """
 
-    def __init__(self, family: str, count: int, threads: int | None = None) -> None:
-        self.robot = robots.get(family)
+    def __init__(self, robot: Robot, count: int, threads: int | None = None) -> None:
+        self.robot = robot
         self.count = count
-        self.states = _take(self.robot, count)
-        self._kind = Hand(self.robot) if family == "hand" else Fetch(self.robot)
-        self._memory = Memory(self.states, self._kind.wanted)
-        self._controls = Memory(self.states, self._kind.controlled)
+        self.states = _take(robot, count)
+        self._memory = Memory(self.states, robot.wanted)
+        self._controls = Memory(self.states, robot.controlled)
         self._rows = self._memory.rows()
-        self._fingers = (
-            [state.qpos[self.robot.finger_slice] for state in self.states]
-            if self.robot.blocked_gripper
-            else None
-        )
+        held = robot.held
+        self._held = None if held is None else [state.qpos[held] for state in self.states]
         self.threads = min(len(os.sched_getaffinity(0)) if threads is None else threads, count)
         self._pool = (
-            ThreadPoolExecutor(self.threads - 1, initializer=step_aside)
+            ThreadPoolExecutor(self.threads - 1, initializer=lower_thread_priority)
             if self.threads > 1
             else None
         )
@@ -273,7 +236,7 @@ class Simulator:
         needed = (len(chosen), self.robot.start_dim)
         if starts.shape != needed:
             raise GoatError(
-                f"{needed[0]} starts of {self.robot.family} have shape {needed}, not {starts.shape}"
+                f"{needed[0]} starts of {self.robot.name} have shape {needed}, not {starts.shape}"
             )
         at = dict(zip(chosen, starts, strict=True))
         self._for_each(lambda each: self.robot.reset(self.states[each], at[each]), chosen)
@@ -290,7 +253,7 @@ class Simulator:
         # In float64: an action times 0.05 in float32 leaves the recorded trajectories.
         actions = np.clip(np.asarray(actions, np.float64), -1.0, 1.0)
         moving = range(self.count) if which is None else which
-        self._controls.write(self._kind.control(self._memory, self._rows, actions))
+        self._controls.write(self.robot.control(self._memory, self._rows, actions))
         self._for_each(self._advance, moving)
         return self._observe(moving)
 
@@ -334,13 +297,13 @@ class Simulator:
     def _advance(self, each: int) -> None:
         model, state = self.robot.model, self.states[each]
         mujoco.mj_step(model, state, SUBSTEPS)
-        if self._fingers is not None:
-            self._fingers[each][:] = 0.0
+        if self._held is not None:
+            self._held[each][:] = 0.0
             mujoco.mj_forward(model, state)
 
     def _observe(self, which: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         self._memory.read(which, self._rows)
-        observations, achieved = self._kind.observe(self._memory, self._rows)
+        observations, achieved = self.robot.observe(self._memory, self._rows)
         return observations, achieved.copy()  # the rows change with the next step
 
     def _for_each(self, work: Callable[[int], None], which: Sequence[int]) -> None:

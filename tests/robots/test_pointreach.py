@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from goatrl import tasks
-from goatrl.sim import point as sim
+from goatrl.robots.jax_world import rollout
+from goatrl.robots.pointreach import step
 from goatrl.tasks import pointreach
 from goatrl.types import GoatError
 
@@ -32,7 +33,7 @@ GROUP = tasks.get("pointreach-expert-10")
     ],
 )
 def test_a_step_by_hand(position: tuple, action: tuple, expected: tuple) -> None:
-    moved = sim.step(jnp.array([position]), jnp.array([action]), 5.0)
+    moved = step(jnp.array([position]), jnp.array([action]), 5.0)
     np.testing.assert_array_equal(moved, [expected])
 
 
@@ -41,15 +42,15 @@ def test_a_rollout_by_hand() -> None:
     goals = jnp.array([[0.5, 0.0], [2.0, 0.0]])
     # A policy that sees position and goal: goal minus position, so both are wired in the right
     # order.
-    path = sim.rollout(lambda s, g: g - s, starts, goals, 5.0, 3)
+    path = rollout(step, lambda s, g: g - s, starts, goals, 5.0, 3)
     assert path.shape == (2, 4, 2)
     np.testing.assert_array_equal(path[0], [[0, 0], [0.5, 0], [0.5, 0], [0.5, 0]])
     np.testing.assert_array_equal(path[1], [[2, -1], [2, 0], [2, 0], [2, 0]])
 
 
 def test_a_rollout_stays_in_the_box() -> None:
-    path = sim.rollout(
-        lambda s, g: jnp.full_like(s, 7.0), jnp.zeros((1, 2)), jnp.zeros((1, 2)), 2.5, 5
+    path = rollout(
+        step, lambda s, g: jnp.full_like(s, 7.0), jnp.zeros((1, 2)), jnp.zeros((1, 2)), 2.5, 5
     )
     np.testing.assert_array_equal(path[0, :, 0], [0, 1, 2, 2.5, 2.5, 2.5])
 
@@ -59,8 +60,8 @@ def test_walking_at_the_goal_reaches_every_goal(name: str) -> None:
     task = GROUP.task(name)
     starts, goals = map(jnp.float32, task.evaluation())
     path = jax.jit(
-        lambda s, g: sim.rollout(
-            lambda p, q: jnp.clip(q - p, -1.0, 1.0), s, g, task.bound, GROUP.spec.horizon
+        lambda s, g: rollout(
+            step, lambda p, q: jnp.clip(q - p, -1.0, 1.0), s, g, task.bound, GROUP.spec.horizon
         )
     )(starts, goals)
     assert path.shape == (20, 50, 2)

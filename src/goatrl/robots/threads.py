@@ -8,7 +8,7 @@ import threading
 NICENESS = 10  # of 19; a thread with none beside it still gets a whole core
 
 
-def step_aside() -> None:
+def lower_thread_priority() -> None:
     """Lower the priority of the calling thread: training waits for a few microseconds of a core
     after every kernel.
     """
