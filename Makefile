@@ -1,5 +1,6 @@
 # make demo   train five algorithms on PointReach, print the table beside the paper's, draw the trajectories
 # make test   lint, types, tests
+# make test-fast   only the quick tests, for the inner loop
 # Both set up everything they need in .venv first; the tests of the report also need a browser, which is installed if there is none.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -12,7 +13,7 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 install = if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(1); \
 	else sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends $(1); fi
 
-.PHONY: demo test check browser clean
+.PHONY: demo test test-fast check browser clean
 
 demo: $(READY)
 	$(BIN)/goat bench pointreach --groups pointreach-non-expert-10 --algorithms bc gcsl cql_her wgcsl goat --seeds 3 --out demo
@@ -20,6 +21,9 @@ demo: $(READY)
 
 test: check browser
 	$(BIN)/pytest
+
+test-fast: $(READY)
+	$(BIN)/pytest -m 'not slow'
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ reader to write.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -13,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from goatrl import algorithms, cli, learn
+from goatrl import algorithms, cli, learn, tasks
 from goatrl.algorithms import registry
 from goatrl.experiments import curves, finetuning, grid, suites, timing
 from goatrl.learn import policies, quantile, samplers, values, weights
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
+from goatrl.tasks import registry as task_registry
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -74,8 +76,16 @@ def test_the_pages_with_commands_are_known() -> None:
 def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In order, in one folder, as a reader would; every page on its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    # A tenth of the updates: that a page runs is tested here, not what it finds.
+    quick = {
+        name: dataclasses.replace(
+            group,
+            settings=dataclasses.replace(group.settings, updates=group.settings.updates // 10),
+        )
+        for name, group in tasks.groups().items()
+    }
+    monkeypatch.setattr(task_registry, "_GROUPS", quick)
     # what a page registers is forgotten after it
     monkeypatch.setattr(registry, "_ENTRIES", algorithms.entries())
     for language, block in blocks(page):
@@ -191,7 +201,6 @@ def test_tables_are_printed_again_without_datasets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     for record in (ROOT / "results" / "robots").glob("hand-near-far--gofar*.parquet"):
         shutil.copy(record, tmp_path)
     assert cli.main(["bench", "ablation-gofar", "--out", str(tmp_path)]) == 0
@@ -205,7 +214,6 @@ def test_curves_are_printed_again_without_datasets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     published = ROOT / "results" / "finetune"
     for record in published.glob("finetune-ddpg--push-left-right--*.parquet"):
         shutil.copy(record, tmp_path)

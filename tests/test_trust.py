@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goatrl import algorithms, cli, tasks
+from goatrl import algorithms, tasks
 from goatrl import data as datasets
 from goatrl.algorithms import registry
 from goatrl.disk import checkpoint
@@ -46,7 +46,6 @@ NAME_IT = "name its file with --algorithm FILE (in Python: load_policy(path, alg
 
 @pytest.fixture(autouse=True)
 def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setattr(registry, "_ENTRIES", {})
     monkeypatch.chdir(tmp_path)
     new_process()

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from goatrl import algorithms, cli
+from goatrl import algorithms
 from goatrl import data as datasets
 from goatrl.evaluation.episodes import OnProgress, evaluate
 from goatrl.experiments import grid, records
@@ -49,7 +49,6 @@ GROUP = "pointreach-non-expert-10"
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
 
 

@@ -51,7 +51,6 @@ def egl() -> None:
 @pytest.fixture(autouse=True)
 def small_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goatrl.sim.gym, "PICTURE_SIZE", 48)
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
 
 

@@ -176,7 +176,6 @@ def test_goat_evaluate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run on the user's own data, judged in a module of the folder that they are in."""
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)
     Path("my_world.py").write_text(

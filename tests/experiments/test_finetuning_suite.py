@@ -20,8 +20,8 @@ from matplotlib.collections import PathCollection
 from PIL import Image
 from rich.console import Console
 
-from goatrl import cli, tasks
 from goatrl import data as datasets
+from goatrl import tasks
 from goatrl.cli import bench_finetuning
 from goatrl.cli.bench import print_verdicts
 from goatrl.data.problems import Problem
@@ -482,7 +482,6 @@ def all_curves(suite: finetuning.Suite) -> list[Curve]:
 
 
 def test_the_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     for curve in all_curves(DDPG) + all_curves(OWN):
         curves.write(tmp_path / "records", curve)
     for name in ("one.pdf", "one.svg", "again.svg", "one.png", "own.png"):
@@ -581,7 +580,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both suites on Reach, with next to no data and very little to do; an imitator, which compiles
     soon, in GOAT's place.
     """
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     for name, columns in (("finetune-ddpg", (QUICK, DDPG.columns[-1])), ("finetune-own", (QUICK,))):
         monkeypatch.setitem(
@@ -757,7 +755,6 @@ def test_errors_are_one_helpful_line(
     message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     assert goat(*arguments) == 2
     text = capsys.readouterr().err.strip()
@@ -779,7 +776,6 @@ def test_values_without_actions_are_refused_before_training(
 def test_the_suites_are_listed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     assert goat("list") == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in SUITES)

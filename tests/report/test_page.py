@@ -193,10 +193,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "keep_compiled_programs", lambda: None)
-        out = tmp_path_factory.mktemp("page") / "report.html"
-        assert cli.main(["report", str(folder), "--out", str(out)]) == 0
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    assert cli.main(["report", str(folder), "--out", str(out)]) == 0
     return out
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
 
-from goatrl import cli, tasks
+from goatrl import tasks
 from goatrl.cli.view import View
 from goatrl.data import experts
 from goatrl.data.problems import Problem
@@ -385,7 +385,6 @@ def test_an_experts_folder_holds_its_best_agent(tmp_path: Path) -> None:
 
 @pytest.fixture
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
 
 

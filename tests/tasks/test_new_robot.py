@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import drifting
-from goatrl import cli, data, tasks
+from goatrl import data, tasks
 from goatrl.data import experts
 from goatrl.evaluation.episodes import evaluate
 from goatrl.types import GoatError, pytree
@@ -20,7 +20,6 @@ from helpers import goat
 
 @pytest.fixture(autouse=True)
 def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     drifting.register()
     yield
