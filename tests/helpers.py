@@ -96,8 +96,8 @@ def made_curve(
         "seeds": list(range(seeds)),
         "episodes": 4_000,
         "schedule": {"episodes": 8, "updates": 160},
-        "judge_every": 25,
-        "judged_episodes": 100,
+        "evaluate_every": 25,
+        "evaluated_episodes": 100,
     }
     versions = {stage: {"goatrl": "0.1.0", "device": "none"} for stage in ("offline", "online")}
     return Curve(

@@ -33,7 +33,7 @@ OWN = Path("careful.py")
 TEXT = (
     "from pathlib import Path\n"
     "from goatrl.algorithms import register\n"
-    "from goatrl.learn.update import weighted_regression\n\n\n"
+    "from goatrl.learn.agent import weighted_regression\n\n\n"
     f"Path('{MARKER}').touch()\n\n\n"
     "@register('Careful')\n"
     "def careful_imitation(s):\n"
@@ -129,7 +129,7 @@ def test_a_file_that_has_changed_since_training_is_refused(
     )
     assert_refused(Path("run"), message, capsys, "--algorithm", OWN)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 2
-    assert "run holds another run (differs in source)" in error_line(capsys)
+    assert "run is of another configuration (differs in source)" in error_line(capsys)
     OWN.write_text(TEXT)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 0
     assert "already trained" in capsys.readouterr().out

@@ -199,3 +199,15 @@ def test_a_pytree_traces_its_fields_and_compiles_in_its_static_ones() -> None:
     assert jax.tree.structure(part) != jax.tree.structure(Part(2.0, size=4))
     with pytest.raises(dataclasses.FrozenInstanceError):
         part.weight = 1.0  # type: ignore[misc]
+
+
+def test_the_checksum_survives_a_new_field_that_a_dataset_does_not_have() -> None:
+    @pytree
+    class Later(Episodes):
+        lengths: jax.Array | None = None
+
+    shapes = ((2, 4, 3), (2, 4, 2), (2, 3, 1), (2, 2))
+    arrays = [np.ones(shape, np.float32) for shape in shapes]
+    known = Episodes(*arrays).checksum()
+    assert Later(*arrays).checksum() == known
+    assert Later(*arrays, lengths=np.ones(2, np.float32)).checksum() != known

@@ -138,6 +138,8 @@ class Episodes:
         """SHA-256 over shapes and bytes: the name of a dataset in every record."""
         digest = hashlib.sha256()
         for field in dataclasses.fields(self):
+            if getattr(self, field.name) is None:
+                continue  # a dataset without it keeps the name that it had before there was such
             array = np.ascontiguousarray(getattr(self, field.name), dtype=np.float32)
             digest.update(f"{field.name}{array.shape}".encode())
             digest.update(array.tobytes())

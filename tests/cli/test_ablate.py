@@ -126,7 +126,7 @@ def test_own_data_in_an_own_environment(capsys: pytest.CaptureFixture[str]) -> N
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert Path("out/ablation.md").read_text() == text, "the same episodes, the same numbers"
     assert goat(*OWN, "--seeds", "3", "--updates", "40", "--out", "out") == 2
-    assert "holds another run (differs in seeds)" in capsys.readouterr().err
+    assert "is of another configuration (differs in seeds)" in capsys.readouterr().err
 
 
 def test_one_seed_has_no_deviation() -> None:

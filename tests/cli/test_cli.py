@@ -331,7 +331,7 @@ def test_bench_trains_a_sweep_together(capsys: pytest.CaptureFixture[str]) -> No
 def test_an_algorithm_in_one_file() -> None:
     Path("mine.py").write_text(
         "from goatrl.algorithms import register\n"
-        "from goatrl.learn.update import weighted_regression\n\n\n"
+        "from goatrl.learn.agent import weighted_regression\n\n\n"
         "@register('Mine')\n"
         "def mine_alone(s):\n"
         "    '''Imitation.'''\n"
@@ -387,7 +387,7 @@ def test_a_fault_in_the_users_file_is_one_line(
 def test_weights_without_a_value_part_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("blind.py").write_text(
         "from goatrl.algorithms import register\n"
-        "from goatrl.learn.update import weighted_regression\n"
+        "from goatrl.learn.agent import weighted_regression\n"
         "from goatrl.learn.weights import ExpAdvantage\n\n\n"
         "@register('Blind')\n"
         "def blind(s):\n"

@@ -64,7 +64,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     table = pq.read_table(path)
     assert table.column_names == ["suite", "group", "label", "seed", "steps", "success"]
     assert table.num_rows == 5 * 21
-    about = json.loads(table.schema.metadata[b"goatrl curve"])
+    about = json.loads(table.schema.metadata[b"goatrl"])
     assert about["config"] == curve.config
     assert about["versions"]["offline"]["goatrl"] == "0.1.0"
 
@@ -88,7 +88,7 @@ def test_two_kinds_of_records_share_a_folder(tmp_path: Path) -> None:
             read(tmp_path)
 
 
-@pytest.mark.parametrize("missing", ["rows", "format"])
+@pytest.mark.parametrize("missing", ["rows", "schema"])
 def test_a_damaged_record_is_one_line(tmp_path: Path, missing: str) -> None:
     curve = made_curve("GOAT", learning(0.1, 0.8, 4))
     curves.write(tmp_path, curve)
@@ -97,12 +97,12 @@ def test_a_damaged_record_is_one_line(tmp_path: Path, missing: str) -> None:
     table = (
         table.slice(1)
         if missing == "rows"
-        else table.replace_schema_metadata({records.CURVE: b'{"format": 0}'})
+        else table.replace_schema_metadata({b"goatrl": b'{"kind": "curve", "schema": 3}'})
     )
     pq.write_table(table, path)
     with pytest.raises(
         GoatError,
-        match="damaged or not a record" if missing == "rows" else "another version of goatrl",
+        match="damaged or not a record" if missing == "rows" else "newer version of goatrl",
     ) as caught:
         curves.read_all(tmp_path)
     assert "\n" not in str(caught.value)
@@ -673,11 +673,11 @@ def test_a_suite_from_beginning_to_end(
     for other, message in (
         (
             (*chosen[:-1], 4),
-            "GOAT on reach-left-right of another configuration (differs in episodes, schedule)",
+            "of another configuration (differs in episodes, schedule.capacity); add --episodes",
         ),
         (
             (*chosen, "--updates", 40),
-            "GOAT on reach-left-right of another configuration (differs in from)",
+            "of another configuration (differs in from.updates)",
         ),
         ((*chosen, "--seeds", 3), "of another configuration (differs in seeds)"),
         (("--algorithms", "bc", "gcsl", *chosen, "--updates", 40), "differs in from"),

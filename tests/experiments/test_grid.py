@@ -21,7 +21,6 @@ from goatrl.experiments.grid import Progress
 from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
-from goatrl.learn.parameters import hyperparameters
 from goatrl.types import GoatError, TrainState
 from helpers import made_by_hand
 
@@ -99,7 +98,10 @@ def test_kept_agents_that_do_not_fit_are_refused_with_what_to_do(tmp_path: Path)
     checkpoint.save(
         file,
         {"old": np.zeros(3)},
-        {"training": dataclasses.asdict(Training((0, 1), {}, 2, 1.0, {}))},
+        {
+            **planned.config.identity.to_json(),
+            "training": dataclasses.asdict(Training((0, 1), {}, 2, 1.0, {})),
+        },
     )
     with pytest.raises(
         GoatError, match=r"does not fit.*; delete this file to train its agents again"
@@ -178,7 +180,7 @@ def test_agents_of_many_seeds_have_short_names(tmp_path: Path) -> None:
 def test_a_label_stands_for_one_column(tmp_path: Path) -> None:
     file = tmp_path / "my_goat.py"
     file.write_text(
-        "from goatrl.algorithms import register\nfrom goatrl.learn.update import "
+        "from goatrl.algorithms import register\nfrom goatrl.learn.agent import "
         "weighted_regression\n"
         '@register("GOAT")\ndef my_goat(settings):\n    """Mine."""\n    return '
         "weighted_regression(settings)\n"
@@ -359,11 +361,8 @@ def test_a_column_that_was_added_belongs_to_its_suite_alone(tmp_path: Path) -> N
 @pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
 def test_every_column_of_every_suite_can_be_composed_and_told_apart(suite: suites.Suite) -> None:
     for name in suite.groups:
-        settings = tasks.get(name).settings
-        composed = [
-            (column.algorithm, grid._text(hyperparameters(grid._compose(column, settings))))
-            for column in suite.columns
-        ]
+        group = tasks.get(name)
+        composed = [grid._composition(column, group).digest() for column in suite.columns]
         assert len(set(composed)) == len(composed)
 
 

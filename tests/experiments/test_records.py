@@ -31,6 +31,7 @@ CONFIG = CellConfig(
     evaluation="cd34",
     updates=20,
     batch_size=8,
+    revisions={"bc": 1},
 )
 OTHERS = {
     "group": "pointreach-non-expert-10",
@@ -42,6 +43,7 @@ OTHERS = {
     "evaluation": "cd35",
     "updates": 21,
     "batch_size": 9,
+    "revisions": {"bc": 2},
 }
 TRAINING = Training((4, 7), {"jax": "1", "device": "cpu"}, 2, 1.5)
 
@@ -92,7 +94,7 @@ def test_the_name_says_what_is_inside(tmp_path: Path) -> None:
     assert CONFIG.path(tmp_path).parent == tmp_path
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(CellConfig)])
+@pytest.mark.parametrize("field", OTHERS)
 def test_another_configuration_has_another_path(tmp_path: Path, field: str) -> None:
     other = dataclasses.replace(CONFIG, **{field: OTHERS[field]})
     assert other.path(tmp_path) != CONFIG.path(tmp_path)
@@ -106,6 +108,10 @@ def test_another_configuration_has_another_path(tmp_path: Path, field: str) -> N
     kept = records.read(tmp_path, CONFIG)
     assert kept is not None
     assert kept.episodes.num_rows == len(ROWS)
+
+
+def test_all_that_decides_is_tried_above() -> None:
+    assert {field.name for field in dataclasses.fields(CellConfig)} - {"defaults"} == set(OTHERS)
 
 
 def test_the_order_of_hyperparameters_does_not_matter(tmp_path: Path) -> None:
@@ -176,7 +182,7 @@ def not_a_dictionary(text: str):
 def test_a_parquet_file_of_something_else_is_refused(tmp_path: Path, metadata: dict | None) -> None:
     pq.write_table(TABLE.replace_schema_metadata(metadata), CONFIG.path(tmp_path))
     with pytest.raises(GoatError, match="damaged or not a record"):
-        records.read(tmp_path, CONFIG)
+        records.read_all(tmp_path)
 
 
 def test_per_seed_averages_the_episodes_of_a_task() -> None:
@@ -301,10 +307,13 @@ def test_a_record_of_another_version_is_not_called_damaged(tmp_path: Path) -> No
     path = CONFIG.path(tmp_path)
     about = json.loads(pq.read_table(path).schema.metadata[b"goatrl"])
     pq.write_table(
-        TABLE.replace_schema_metadata({b"goatrl": json.dumps(about | {"format": 99}).encode()}),
+        TABLE.replace_schema_metadata({b"goatrl": json.dumps(about | {"schema": 99}).encode()}),
         path,
     )
-    with pytest.raises(GoatError, match="written by another version of goatrl"):
+    with pytest.raises(
+        GoatError,
+        match=r"by a newer version of goatrl \(schema 99, this",
+    ):
         records.read_all(tmp_path)
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
+from goatrl.algorithms import registry
 from goatrl.learn.agent import Agent
-from goatrl.learn.parameters import hyperparameters, override, stack
+from goatrl.learn.parameters import chosen, described, hyperparameters, override, stack
 from goatrl.learn.policies import DDPGObjective, WeightedBC
 from goatrl.learn.values import CQLPenalty, DualValue, QEnsemble
 from goatrl.learn.weights import RND, ExpAdvantage, PercentileSelection, Uncertainty
-from goatrl.types import GoatError, Settings
+from goatrl.types import GoatError, Settings, pytree
 
 NAMES = sorted(algorithms.entries())
 
@@ -206,3 +207,93 @@ def test_a_stack_of_one_still_has_the_axis(agent):
 def test_stacking_different_structures_is_refused(agent, other):
     with pytest.raises(GoatError, match="only compositions that differ in float hyper-parameters"):
         stack([agent, other])
+
+
+def test_numbers_at_their_default_are_told_apart(agent):
+    assert chosen(agent) == {"q_ensemble.size": 2}
+    changed = override(agent, {"uncertainty.w": 3.0, "q_ensemble.tau": 0.3, "hindsight.probability": 0.5})
+    assert chosen(changed) == {
+        "uncertainty.w": 3.0,
+        "q_ensemble.size": 2,
+        "q_ensemble.tau": 0.3,
+        "hindsight.probability": 0.5,
+    }
+    assert described(changed)["hyperparameters"] == hyperparameters(changed)
+    assert set(described(changed)["defaults"]) == hyperparameters(changed).keys() - chosen(changed)
+
+
+def test_the_default_of_a_part_is_that_of_the_field_that_holds_it():
+    @pytree
+    class Noise:
+        scale: float = 1.0
+
+    @pytree
+    class Mine(Agent):
+        noise: Noise = Noise(0.5)
+        more: tuple[Noise, ...] = ()
+
+    def of(noise):
+        return chosen(Mine(WeightedBC(), None, noise=noise))
+
+    assert (of(Noise(0.5)), of(Noise(1.0))) == ({}, {"noise.scale": 1.0})
+
+
+OWN_FILE = """
+import dataclasses
+from typing import Optional, Union
+from goatrl.algorithms import register
+from goatrl.learn.agent import Agent, weighted_regression
+from goatrl.types import pytree, static
+
+@pytree
+class Mine:
+    needs_value = False
+    beta: float = 1.0
+    maybe: Optional[float] = None
+    either: Union[int, None] = static(default=3)
+    steps: int = static(default=2)
+    sure: bool = static(default=False)
+    word: str = static(default="a")
+    anything: object = 1.0
+
+@register("Own")
+def {name}(settings):
+    'Own.'
+    return weighted_regression(settings, Mine())
+"""
+
+
+@pytest.mark.parametrize("first", ["", "from __future__ import annotations\n"])
+def test_types_are_those_of_the_users_file_however_it_writes_them(tmp_path, first, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    (tmp_path / "own.py").write_text(first + OWN_FILE.replace("{name}", "own"))
+    algorithm = algorithms.load_file(tmp_path / "own.py").build(Settings())
+    assert hyperparameters(algorithm)["mine.maybe"] is None
+    asked_for = {
+        "beta": ("1.5", 1.5),
+        "maybe": ("0.25", 0.25),
+        "either": ("7", 7),
+        "steps": ("5", 5),
+        "sure": ("true", True),
+        "word": ("b", "b"),
+        "anything": ("2.5", 2.5),
+    }
+    changed = override(algorithm, {f"mine.{name}": text for name, (text, _) in asked_for.items()})
+    for name, (_, value) in asked_for.items():
+        found = hyperparameters(changed)[f"mine.{name}"]
+        assert (found, type(found)) == (value, type(value))
+    assert hyperparameters(override(changed, {"mine.maybe": "none"}))["mine.maybe"] is None
+    for name, text in (("beta", "none"), ("steps", "1.5"), ("sure", "1"), ("either", "x")):
+        with pytest.raises(GoatError, match=rf"mine\.{name} needs a \w+, not '{text}'"):
+            override(changed, {f"mine.{name}": text})
+
+
+def test_an_annotation_that_cannot_be_evaluated_is_read_as_text():
+    @pytree
+    class Mine(Agent):
+        other: Missing | None = None  # noqa: F821
+        beta: float | None = None
+
+    agent = Mine(WeightedBC(), None)
+    assert override(agent, {"beta": "1.5"}).beta == 1.5
+    assert "other" not in hyperparameters(agent)

@@ -45,7 +45,7 @@ CORRIDOR_VALUES = [0.5, 1.0, 2.0, 2.0]
 
 @pytest.mark.parametrize("name", ["goat", "goat_v", "wgcsl", "iql_her"])
 def test_values_of_the_corridor(name: str) -> None:
-    changes = {"relabel": 0.0, "discount": 0.5}
+    changes = {"hindsight.probability": 0.0, "discount": 0.5}
     if name == "iql_her":
         changes["implicit_q.tau"] = (
             0.5  # one action per state: any expectile is the value, the mean is learned fastest
@@ -70,7 +70,7 @@ def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:
     episodes = make_episodes(positions, positions, np.full((2, 1, 1), 0.5), np.ones((2, 1)))
     values = {}
     for tau in (0.1, 0.5, 0.9):
-        changes = {"relabel": 0.0, "discount": 0.0, "q_ensemble.tau": tau}
+        changes = {"hindsight.probability": 0.0, "discount": 0.0, "q_ensemble.tau": tau}
         algorithm, state = fit("wgcsl_er", episodes, 0.1, 400, **changes)
         place = state.normalizer.observation(jnp.zeros((1, 1)))
         goal = state.normalizer.goal(jnp.ones((1, 1)))
@@ -121,7 +121,7 @@ def test_data_selection_forgets_the_bad_half() -> None:
     goals = jnp.asarray(good.goals)
     reached = {}
     for name in ("bc", "wgcsl"):
-        changes = {"relabel": 0.0} if name == "wgcsl" else {}
+        changes = {"hindsight.probability": 0.0} if name == "wgcsl" else {}
         algorithm, state = fit(name, both, 0.5, 800, **changes)
         position = jnp.zeros_like(goals)
         for _ in range(12):

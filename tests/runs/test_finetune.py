@@ -322,7 +322,7 @@ def test_another_agent_never_takes_the_folder(tmp_path: Path) -> None:
             "differs in group, evaluation",
         ),
     ]:
-        with pytest.raises(GoatError, match=rf"holds another run \({message}"):
+        with pytest.raises(GoatError, match=rf"is of another configuration \({message}"):
             run.prepare(other)
 
 
@@ -406,7 +406,7 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("finetune", "run", "--out", "tuned", "--episodes", EPISODES) == 0
     assert "already fine-tuned" in capsys.readouterr().out
     assert goat("finetune", "run", "--out", "tuned", "--episodes", 16) == 2
-    assert "tuned holds another run (differs in episodes" in capsys.readouterr().err
+    assert "tuned is of another configuration (differs in episodes" in capsys.readouterr().err
 
 
 def test_fine_tuned_agents_are_judged_and_watched(

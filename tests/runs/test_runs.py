@@ -115,7 +115,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 
 def test_another_configuration_never_takes_the_folder(tmp_path: Path) -> None:
     finish(tmp_path / "run")
-    with pytest.raises(GoatError, match=r"holds another run \(differs in seeds\)"):
+    with pytest.raises(GoatError, match=r"is of another configuration \(differs in seeds\)"):
         finish(tmp_path / "run", seeds=(0,))
 
 
@@ -185,7 +185,7 @@ def test_a_dataset_that_does_not_fit_the_checkpoint_is_refused(
     datasets.save(odd_episodes, file)
     problem = open_problem(None, file, 1.0)
     config = configure("wgcsl", problem, data=file, **settings(updates=40, interval=20))
-    with pytest.raises(GoatError, match=r"holds another run \(differs in .*checksum, spec"):
+    with pytest.raises(GoatError, match=r"another configuration \(differs in .*checksum, spec"):
         run.train(config, problem)
 
 

@@ -7,7 +7,7 @@ from goatrl.learn.weights import Chi2, ExpAdvantage
 from goatrl.types import Settings
 
 
-@register("GoFAR")
+@register("GoFAR", revision=2)
 def gofar(s: Settings) -> Agent:
     """Imitation weighted by max(A + 1, 0), A from discriminator rewards and a dual V; no
     relabelling.
@@ -15,7 +15,7 @@ def gofar(s: Settings) -> Agent:
     return weighted_regression(s, Chi2(1.0), value=DualValue(), relabel=0.0)
 
 
-@register("GoFAR+HER")
+@register("GoFAR+HER", revision=2)
 def gofar_her(s: Settings) -> Agent:
     """GoFAR on relabelled data."""
     return weighted_regression(s, Chi2(1.0), value=DualValue())

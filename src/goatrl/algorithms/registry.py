@@ -24,14 +24,18 @@ class Entry:
     build: Build
     source: str = ""  # SHA-256 of the user's file, for an algorithm that comes from one
     file: str = ""  # that file, as the user named it
+    revision: int = 1  # raised whenever its arithmetic changes; part of every identity
 
 
 _ENTRIES: dict[str, Entry] = {}
 
 
-def register(label: str) -> Callable[[Build], Build]:
+def register(label: str, revision: int = 1) -> Callable[[Build], Build]:
     """Make a builder known under its function name; the first line of its docstring is what `goat
     list` shows.
+
+    Raise `revision` whenever the algorithm computes something else than before: what was recorded
+    with another one is refused, never mixed.
     """
 
     def add(build: Build) -> Build:
@@ -45,7 +49,8 @@ def register(label: str) -> Callable[[Build], Build]:
             raise GoatError(
                 f"algorithm '{name}' needs a docstring: its first line is shown by `goat list`"
             )
-        _ENTRIES[name] = Entry(name, label, build.__doc__.strip().splitlines()[0], build)
+        summary = build.__doc__.strip().splitlines()[0]
+        _ENTRIES[name] = Entry(name, label, summary, build, revision=revision)
         return build
 
     return add

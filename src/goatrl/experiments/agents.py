@@ -14,7 +14,8 @@ import jax.numpy as jnp
 
 from goatrl import algorithms
 from goatrl.disk import checkpoint
-from goatrl.experiments.records import CellConfig, Training
+from goatrl.disk.identity import Identity
+from goatrl.experiments.records import CELL, CellConfig, Training
 from goatrl.learn import normalize
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import composition
@@ -37,13 +38,14 @@ def save(
     folder: Path, config: CellConfig, training: Training, algorithm: Algorithm, agents: TrainState
 ) -> None:
     """Keep trained agents, for acting alone."""
-    about = {"config": dataclasses.asdict(config), "training": dataclasses.asdict(training)}
+    about = {**config.identity.to_json(), "training": dataclasses.asdict(training)}
     checkpoint.save(
         path(folder, config, training.seeds), prune_to_policy(algorithm, config.spec, agents), about
     )
 
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
+    _config(file).identity.require(config.identity, str(file))
     like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
     return _training(file), checkpoint.restore(
         file, prune_to_policy(members[0][0], config.spec, like)
@@ -72,18 +74,22 @@ def prune_to_policy(algorithm: Algorithm, spec: Spec, agents: TrainState) -> Tra
 
 def read(file: Path) -> Agents:
     """All agents of a file, with what they were trained for."""
+    config = _config(file)
+    entry = algorithms.recorded(config.algorithm, config.source, file)
+    algorithm = composition(entry, config.group, config.hyperparameters)
+    members = [(algorithm, seed) for seed in _training(file).seeds]
+    _, state = load(file, members, config)
+    return Agents(file, entry.label, members, state, config.spec, config.group)
+
+
+def _config(file: Path) -> CellConfig:
     described = checkpoint.describe(file)
     if "config" not in described:
         raise GoatError(
             f"{file} holds no agents of a benchmark; those lie in the folder `agents` beside its "
             "records"
         )
-    config = CellConfig.from_json(described["config"])
-    entry = algorithms.recorded(config.algorithm, config.source, file)
-    algorithm = composition(entry, config.group, config.hyperparameters)
-    members = [(algorithm, seed) for seed in _training(file).seeds]
-    _, state = load(file, members, config)
-    return Agents(file, entry.label, members, state, config.spec, config.group)
+    return CellConfig.from_identity(Identity.from_json(described, CELL, file))
 
 
 def _training(file: Path) -> Training:

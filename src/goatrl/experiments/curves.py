@@ -5,7 +5,6 @@ files alone.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goatrl.disk.files import write_atomically
+from goatrl.disk.identity import Identity
 from goatrl.experiments import records
 from goatrl.experiments.statistics import LEVEL, RESAMPLES, Interval, drawn_seeds
+from goatrl.runs.folder import BESIDE as OF_RUNS
 
 RANDOM = "random"  # the label of networks that were not trained before
 LAST = 3  # judgements whose mean is the final success
@@ -31,7 +31,8 @@ SCHEMA = pa.schema(
         ("success", pa.float64()),
     ]
 )
-_FORMAT = 1
+# What decides a curve is known before its agents are trained: all but their checkpoint.
+BESIDE = (*OF_RUNS, "from.checkpoint")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -41,11 +42,15 @@ class Curve:
     suite: str
     group: str
     label: str
-    config: Mapping[str, Any]  # all that decides it
+    config: Mapping[str, Any]  # all that decides it, and what came of that
     versions: Mapping[str, Mapping[str, str]]  # of what it was made with, offline and online
     seeds: tuple[int, ...]
     steps: np.ndarray  # (judgements,)
     success: np.ndarray  # (seeds, judgements)
+
+    @property
+    def identity(self) -> Identity:
+        return identity(self.config)
 
     @property
     def mean(self) -> np.ndarray:
@@ -57,6 +62,10 @@ class Curve:
             "evaluation"
         )
         return same and np.array_equal(self.steps, other.steps)
+
+
+def identity(config: Mapping[str, Any]) -> Identity:
+    return Identity(records.CURVE, config, BESIDE)
 
 
 def path(folder: Path, suite: str, group: str, label: str) -> Path:
@@ -73,13 +82,11 @@ def write(folder: Path, curve: Curve) -> None:
         "steps": np.tile(curve.steps, len(curve.seeds)),
         "success": curve.success.ravel(),
     }
-    about = {"format": _FORMAT, "config": curve.config, "versions": curve.versions}
-    table = pa.table(columns, SCHEMA).replace_schema_metadata(
-        {records.CURVE: json.dumps(about).encode()}
-    )
-    write_atomically(
+    records.write_table(
         path(folder, curve.suite, curve.group, curve.label),
-        lambda file: pq.write_table(table, file, compression="zstd"),
+        pa.table(columns, SCHEMA),
+        curve.identity,
+        {"versions": curve.versions},
     )
 
 
@@ -90,7 +97,7 @@ def read_all(folder: Path) -> list[Curve]:
 def _read_file(path: Path) -> Curve:
     with records.reading(path) as file:
         table = pq.read_table(file)
-        about = records.about(path, table, records.CURVE, _FORMAT)
+        identity, about = records.about(path, table.schema, records.CURVE, BESIDE)
         rows = table.to_pydict()
         ((suite, group, label),) = set(
             zip(rows["suite"], rows["group"], rows["label"], strict=True)
@@ -102,7 +109,7 @@ def _read_file(path: Path) -> Curve:
             suite,
             group,
             label,
-            about["config"],
+            identity.about,
             about["versions"],
             tuple(seeds),
             np.array(steps),

@@ -78,7 +78,7 @@ def finetuning_seconds(planned: Sequence[Curve]) -> float:
     for cell in planned:
         schedule, members = cell.about["schedule"], len(cell.seeds)
         rounds = cell.episodes // schedule["episodes"]
-        judged = (1 + -(-rounds // cell.about["judge_every"])) * cell.about["judged_episodes"]
+        judged = (1 + -(-rounds // cell.about["evaluate_every"])) * cell.about["evaluated_episodes"]
         seconds += _updating(
             cell.agent(),
             cell.group.spec,

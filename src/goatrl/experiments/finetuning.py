@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from goatrl import tasks
+from goatrl import algorithms, tasks
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk import checkpoint
 from goatrl.experiments import curves, records
@@ -27,7 +27,7 @@ from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Diverged
-from goatrl.types import Algorithm, GoatError, unknown
+from goatrl.types import Algorithm, unknown
 
 HOME = Path("bench") / "finetune"
 FASTER = (
@@ -196,7 +196,13 @@ def plan(
             about = json.loads(json.dumps(about))  # as records hold it
             recorded = present.get((name, column.label))
             if recorded is not None:
-                _check_same(folder, recorded, about)
+                episodes_of = recorded.config["episodes"]
+                hint = "" if episodes_of == episodes else f"add --episodes {episodes_of}, or "
+                recorded.identity.require(
+                    curves.identity(about),
+                    f"{column.label} on {name} in {folder}",
+                    f"{hint}choose another --out",
+                )
             trained_on = None if offline is None else problem
             planned.append(
                 Planned(suite, column.label, tasks.get(name), trained_on, offline, about, recorded)
@@ -204,37 +210,15 @@ def plan(
     return planned
 
 
-def _stored(recorded: Curve) -> dict[str, Any]:
-    """What a curve was made with, but the checksum of its checkpoint."""
-    stored = dict(recorded.config)
-    if isinstance(stored["from"], dict):
-        stored["from"] = {
-            name: value for name, value in stored["from"].items() if name != "checkpoint"
-        }
-    return stored
-
-
 def _asked_for(recorded: Curve, seeds: int, updates: int | None, episodes: int) -> dict[str, Any]:
     """A recorded curve's configuration as far as it can be known without its dataset: with the
     numbers that are asked for.
     """
-    stored = _stored(recorded)
+    stored = dict(recorded.config)
     origin = stored["from"] if updates is None else stored["from"] | {"updates": updates}
-    return stored | {"from": origin, "seeds": list(range(seeds)), "episodes": episodes}
-
-
-def _check_same(folder: Path, recorded: Curve, about: Mapping[str, Any]) -> None:
-    stored = _stored(recorded)
-    different = [
-        name for name in dict.fromkeys([*about, *stored]) if about.get(name) != stored.get(name)
-    ]
-    if different:
-        hint = f"add --episodes {stored['episodes']}, or " if "episodes" in different else ""
-        raise GoatError(
-            f"{folder} holds {recorded.label} on {recorded.group} of another configuration "
-            f"(differs in {', '.join(different)}); "
-            f"{hint}choose another --out"
-        )
+    revisions = {name: algorithms.get(name).revision for name in stored["revisions"]}
+    asked_for = {"seeds": list(range(seeds)), "episodes": episodes, "revisions": revisions}
+    return stored | {"from": origin} | asked_for
 
 
 def run(planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> list[str]:

@@ -8,14 +8,12 @@ processor's cores.
 from __future__ import annotations
 
 import dataclasses
-import json
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -23,12 +21,13 @@ import numpy as np
 from goatrl import algorithms, tasks
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import locked
+from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import agents, records
-from goatrl.experiments.records import Cell, CellConfig, Training
+from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Column, Suite
-from goatrl.learn.parameters import hyperparameters, override
+from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Diverged, check_schedule, default_interval, train
@@ -144,7 +143,8 @@ def plan(
                 group=name,
                 algorithm=entry.name,
                 source=entry.source,
-                hyperparameters=hyperparameters(algorithm),
+                **described(algorithm),
+                revisions={entry.name: entry.revision},
                 spec=spec,
                 checksum=checksum,
                 evaluation=evaluation,
@@ -156,17 +156,11 @@ def plan(
                 default_interval(config.updates, algorithm.target_period),
                 algorithm.target_period,
             )
-            if recorded is not None and recorded.config != config:
-                fields = [
-                    f.name
-                    for f in dataclasses.fields(config)
-                    if getattr(config, f.name) != getattr(recorded.config, f.name)
-                ]
-                raise GoatError(
-                    f"{folder} holds {column.label} on {name} of another configuration (differs "
-                    f"in {', '.join(fields)}); "
-                    "choose another --out"
-                )
+            if recorded is not None:
+                what = f"{column.label} on {name} in {folder}"
+                recorded.config.identity.require(config.identity, what)
+            else:
+                records.find(folder, config)  # refuses what has its name and is not the same
             missing = tuple(
                 seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds
             )
@@ -332,18 +326,16 @@ def belonging(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell]:
     belongs to that suite alone.
     """
     columns = {
-        (
-            group.name,
-            column.algorithm,
-            _text(hyperparameters(_compose(column, group.settings))),
-        ): column.label
+        group.name: [(_composition(column, group), column.label) for column in suite.columns]
         for group in map(tasks.get, suite.groups)
-        for column in suite.columns
     }
     found: dict[tuple[str, str], Cell] = {}
     for cell in cells:
         group = cell.config.group
-        label = columns.get((group, cell.config.algorithm, _text(cell.config.hyperparameters)))
+        mine = cell.config.composition
+        label = next(
+            (label for wanted, label in columns.get(group, ()) if not mine.diff(wanted)), None
+        )
         if label is None and (cell.suite != suite.name or group not in suite.groups):
             continue
         label = cell.label if label is None else label
@@ -364,6 +356,10 @@ def _compose(column: Column, settings: Settings) -> Algorithm:
     return override(algorithms.get(column.algorithm).build(settings), column.overrides)
 
 
+def _composition(column: Column, group: TaskGroup) -> Identity:
+    return composition(column.algorithm, **described(_compose(column, group.settings)))
+
+
 def _judged(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:
     """The group's tasks, and its map if this suite draws it, or one that shares the cell: either
     may come first.
@@ -375,12 +371,5 @@ def _judged(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, .
         for column in other.columns
         if column.algorithm == config.algorithm
     ]
-    shared = any(
-        hyperparameters(_compose(column, group.settings)) == config.hyperparameters
-        for column in drawn
-    )
+    shared = any(not config.composition.diff(_composition(column, group)) for column in drawn)
     return group.judged() if suite.maps or shared else group.tasks
-
-
-def _text(numbers: Mapping[str, Any]) -> str:
-    return json.dumps(dict(numbers), sort_keys=True)

@@ -5,7 +5,6 @@ metadata and its name.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,14 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl.disk.files import locked, write_atomically
+from goatrl.disk.identity import Identity
 from goatrl.types import GoatError, Spec
 
 _METADATA = b"goatrl"
-CURVE, TIMING = (
-    b"goatrl curve",
-    b"goatrl timing",
-)  # what records of fine-tuning and of times have; they may lie in the same folder
-_FORMAT = 1
+# Records of all kinds may lie in the same folder.
+CELL, CURVE, TIMING = "cell", "curve", "timing"
+_SCHEMA_1 = {_METADATA: CELL, b"goatrl curve": CURVE, b"goatrl timing": TIMING}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,15 +41,32 @@ class CellConfig:
     evaluation: str  # checksum of the tasks
     updates: int
     batch_size: int
+    revisions: Mapping[str, int] = dataclasses.field(default_factory=dict)  # of the algorithm
+    defaults: Sequence[str] = ()  # the hyper-parameters that are at their default
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(CELL, dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> CellConfig:
-        return cls(**{**stored, "spec": Spec(**stored["spec"])})
+    def from_identity(cls, identity: Identity) -> CellConfig:
+        about = identity.about
+        return cls(**{**about, "spec": Spec(**about["spec"]), "defaults": tuple(about["defaults"])})
+
+    @property
+    def composition(self) -> Identity:
+        """Which algorithm it is, with which numbers, whatever it was trained on."""
+        return composition(self.algorithm, self.hyperparameters, self.defaults)
 
     def path(self, folder: Path) -> Path:
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-        return folder / f"{self.group}--{self.algorithm}--{digest}.parquet"
+        return folder / f"{self.group}--{self.algorithm}--{self.identity.digest()}.parquet"
+
+
+def composition(
+    algorithm: str, hyperparameters: Mapping[str, Any], defaults: Sequence[str]
+) -> Identity:
+    about = {"algorithm": algorithm, "hyperparameters": hyperparameters, "defaults": defaults}
+    return Identity("composition", about)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,54 +146,55 @@ def add(folder: Path, cell: Cell) -> Cell:
     Returns the whole cell as it is on disk.
     """
     with locked(folder):
-        there = read(folder, cell.config)
-        whole = cell if there is None else there.grown(cell)
-        _write(folder, whole)
+        path = find(folder, cell.config)
+        whole = cell if path is None else _read_file(path).grown(cell)
+        write(path or whole.config.path(folder), whole)
     return whole
 
 
-def _write(folder: Path, cell: Cell) -> None:
-    about = {
-        field.name: getattr(cell, field.name)
-        for field in dataclasses.fields(cell)
-        if field.name != "episodes"
-    }
-    about["config"], about["trainings"] = (
-        dataclasses.asdict(cell.config),
-        [dataclasses.asdict(each) for each in cell.trainings],
-    )
-    table = cell.episodes.replace_schema_metadata(
-        {_METADATA: json.dumps({"format": _FORMAT, **about}).encode()}
-    )
-    # Paths are most of a record; with the bytes of their floats sorted by place they compress to
-    # half.
-    encoding = {"path.list.element": "BYTE_STREAM_SPLIT"}
-    write_atomically(
-        cell.config.path(folder),
-        lambda file: pq.write_table(
-            table, file, compression="zstd", use_dictionary=False, column_encoding=encoding
-        ),
-    )
+def write(path: Path, cell: Cell) -> None:
+    trainings = [dataclasses.asdict(each) for each in cell.trainings]
+    more = {"suite": cell.suite, "label": cell.label, "trainings": trainings}
+    write_table(path, cell.episodes, cell.config.identity, more)
 
 
 def read(folder: Path, config: CellConfig) -> Cell | None:
     """The record of a configuration, if there is one."""
+    path = find(folder, config)
+    return None if path is None else _read_file(path)
+
+
+def find(folder: Path, config: CellConfig) -> Path | None:
+    """Where a configuration is recorded: by its name, or by what records say about themselves,
+    since an older version may have given it another name.
+
+    Its name leaves out what is at its default: a record from before a default changed is refused.
+    """
     path = config.path(folder)
-    return _read_file(path) if path.exists() else None
+    if path.exists():
+        _identity(path).require(config.identity, str(path))
+        return path
+    others = folder.glob(f"{config.group}--{config.algorithm}--*.parquet")
+    same = (each for each in sorted(others) if not _identity(each).diff(config.identity))
+    return next(same, None)
+
+
+def _identity(path: Path) -> Identity:
+    with reading(path) as file:
+        return about(path, pq.read_schema(file), CELL)[0]
 
 
 def read_all(folder: Path) -> list[Cell]:
     return [_read_file(path) for path in files(folder)]
 
 
-def files(folder: Path, kind: bytes = _METADATA) -> list[Path]:
+def files(folder: Path, kind: str = CELL) -> list[Path]:
     """The records of a kind, and what is of no kind, so that whoever reads it says what is wrong
     with it.
     """
     if (folder / "config.json").exists():
         raise GoatError(f"{folder} is a run, not a folder of records; `goat bench` makes records")
-    others = {_METADATA, CURVE, TIMING} - {kind}
-    return [path for path in sorted(folder.glob("*.parquet")) if not others & _metadata(path)]
+    return [path for path in sorted(folder.glob("*.parquet")) if _kind(path) in (kind, None)]
 
 
 def file_name(label: str) -> str:
@@ -202,29 +218,55 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         ) from error
 
 
-def about(path: Path, table: pa.Table, kind: bytes, version: int) -> dict[str, Any]:
-    """What a record says about itself."""
-    found: dict[str, Any] = json.loads(table.schema.metadata[kind])
-    if found.pop("format") != version:
-        raise GoatError(
-            f"{path} was written by another version of goatrl; read it with that one, or use "
-            "another folder"
-        )
-    return found
+def write_table(path: Path, rows: pa.Table, identity: Identity, more: Mapping[str, Any]) -> None:
+    """A record of any kind: rows, what decides them, and what else there is to say."""
+    content = json.dumps({**identity.to_json(), **more}).encode()
+    table = rows.replace_schema_metadata({_METADATA: content})
+    # Paths are most of a cell; with the bytes of their floats sorted by place they compress to
+    # half.
+    split = {"path.list.element": "BYTE_STREAM_SPLIT"} if "path" in rows.column_names else None
+    write_atomically(
+        path,
+        lambda file: pq.write_table(
+            table, file, compression="zstd", use_dictionary=split is None, column_encoding=split
+        ),
+    )
 
 
-def _metadata(path: Path) -> set[bytes]:
+def about(
+    path: Path, schema: pa.Schema, kind: str, beside: tuple[str, ...] = ()
+) -> tuple[Identity, dict[str, Any]]:
+    """What a record says about itself: what decides it, and the rest."""
+    ((_, stored),) = contents(schema)
+    identity = Identity.from_json(stored, kind, path, beside)
+    heading = ("format", *identity.to_json())
+    return identity, {name: value for name, value in stored.items() if name not in heading}
+
+
+def contents(schema: pa.Schema) -> list[tuple[str, dict[str, Any]]]:
+    """Kind and content, of a record of whichever schema; none of another file."""
+    found = schema.metadata or {}
+    return [
+        (stored.get("kind", kind), stored)
+        for key, kind in _SCHEMA_1.items()
+        if key in found
+        for stored in [json.loads(found[key])]
+    ]
+
+
+def _kind(path: Path) -> str | None:
     try:
-        return set(pq.read_schema(path).metadata or ())
-    except (pa.ArrowException, OSError):
-        return set()
+        found = contents(pq.read_schema(path))
+    except (pa.ArrowException, OSError, ValueError, AttributeError):
+        return None
+    return found[0][0] if found else None
 
 
 def _read_file(path: Path) -> Cell:
     with reading(path) as file:
         table = pq.read_table(file)
-        stored = about(path, table, _METADATA, _FORMAT)
-        config = CellConfig.from_json(stored.pop("config"))
+        identity, stored = about(path, table.schema, CELL)
+        config = CellConfig.from_identity(identity)
         trainings = tuple(Training.from_json(each) for each in stored.pop("trainings"))
         cell = Cell(
             config=config, trainings=trainings, episodes=table.replace_schema_metadata(), **stored

@@ -5,7 +5,6 @@ from records alone.
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl import algorithms, tasks
-from goatrl.disk.files import write_atomically
+from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.experiments import records, suites
 from goatrl.experiments.claims import Outcome, Verdict
 from goatrl.experiments.suites import Column
-from goatrl.learn.parameters import hyperparameters
+from goatrl.learn.parameters import described
 from goatrl.training.offline import check_schedule, default_interval, train
 from goatrl.types import Algorithm, Episodes, GoatError, make_episodes
 
@@ -33,7 +32,6 @@ SECOND = "CQL+HER trains the second longest"
 CHUNKS = 3  # measured, after a first one in which programs are compiled
 Span = tuple[float, float]
 SCHEMA = pa.schema([("chunk", pa.int64()), ("updates", pa.int64()), ("seconds", pa.float64())])
-_FORMAT = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,8 +53,8 @@ SUITE = Suite(
 
 @dataclasses.dataclass(frozen=True)
 class Config:
-    """All that decides a time, but the machine. Algorithms are compared that have the last five in
-    common.
+    """All that decides a time, but the machine. Algorithms are compared that have what follows the
+    hyper-parameters in common.
     """
 
     algorithm: str
@@ -67,6 +65,19 @@ class Config:
     seeds: int  # trained at once
     updates: int
     batch_size: int
+    revisions: Mapping[str, int] = dataclasses.field(default_factory=dict)  # of the algorithm
+    defaults: Sequence[str] = ()  # the hyper-parameters that are at their default
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(records.TIMING, dataclasses.asdict(self))
+
+    @property
+    def common(self) -> Identity:
+        """What algorithms must have in common to be compared."""
+        beside = ("algorithm", "source", "hyperparameters", "revisions", "defaults")
+        about = {name: value for name, value in self.identity.about.items() if name not in beside}
+        return Identity(records.TIMING, about)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,15 +130,6 @@ def plan(
         GROUP.settings.batch_size,
     )
     present = {timing.label: timing for timing in read_all(folder)}
-    common = {
-        "group": GROUP.name,
-        "episodes": EPISODES,
-        "seeds": seeds,
-        "updates": updates,
-        "batch_size": batch_size,
-    }
-    for timing in present.values():
-        _refuse(folder, timing, common)
     planned = []
     for column in columns:
         entry, recorded = algorithms.get(column.algorithm), present.get(column.label)
@@ -139,15 +141,19 @@ def plan(
         config = Config(
             entry.name,
             entry.source,
-            hyperparameters(algorithm),
-            GROUP.name,
-            EPISODES,
-            seeds,
-            updates,
-            batch_size,
+            group=GROUP.name,
+            episodes=EPISODES,
+            seeds=seeds,
+            updates=updates,
+            batch_size=batch_size,
+            revisions={entry.name: entry.revision},
+            **described(algorithm),
         )
-        if recorded is not None:
-            _refuse(folder, recorded, dataclasses.asdict(config))
+        for timing in present.values():
+            what = f"the time of {timing.label} in {folder}"
+            timing.config.common.require(config.common, what)
+            if timing is recorded:
+                timing.config.identity.require(config.identity, what)
         planned.append(Planned(column.label, algorithm, config, interval, recorded))
     devices, here = {timing.versions["device"] for timing in present.values()}, versions()["device"]
     if any(each.recorded is None for each in planned) and devices - {here}:
@@ -156,15 +162,6 @@ def plan(
             "another --out"
         )
     return planned
-
-
-def _refuse(folder: Path, recorded: Timing, wanted: Mapping[str, Any]) -> None:
-    different = [name for name, value in wanted.items() if getattr(recorded.config, name) != value]
-    if different:
-        raise GoatError(
-            f"{folder} holds the time of {recorded.label} with other {', '.join(different)}; "
-            "choose another --out"
-        )
 
 
 def run(planned: Sequence[Planned], folder: Path, on_chunk: Callable[[Planned, int], None]) -> None:
@@ -224,17 +221,12 @@ def write(folder: Path, timing: Timing) -> None:
         "updates": [timing.interval] * count,
         "seconds": list(timing.chunks),
     }
-    about = {
-        "format": _FORMAT,
-        "label": timing.label,
-        "config": dataclasses.asdict(timing.config),
-        "versions": timing.versions,
-    }
-    table = pa.table(rows, SCHEMA).replace_schema_metadata(
-        {records.TIMING: json.dumps(about).encode()}
+    records.write_table(
+        folder / f"{SUITE.name}--{records.file_name(timing.label)}.parquet",
+        pa.table(rows, SCHEMA),
+        timing.config.identity,
+        {"label": timing.label, "versions": timing.versions},
     )
-    path = folder / f"{SUITE.name}--{records.file_name(timing.label)}.parquet"
-    write_atomically(path, lambda file: pq.write_table(table, file))
 
 
 def read_all(folder: Path) -> list[Timing]:
@@ -247,12 +239,11 @@ def read_all(folder: Path) -> list[Timing]:
 def _read_file(path: Path) -> Timing:
     with records.reading(path) as file:
         table = pq.read_table(file)
-        about = records.about(path, table, records.TIMING, _FORMAT)
+        identity, about = records.about(path, table.schema, records.TIMING)
         (interval,) = set(table.column("updates").to_pylist())
         chunks = tuple(table.column("seconds").to_pylist())
-        return Timing(
-            about["label"], Config(**about["config"]), about["versions"], interval, chunks
-        )
+        config = Config(**{**identity.about, "defaults": tuple(identity.about["defaults"])})
+        return Timing(about["label"], config, about["versions"], interval, chunks)
 
 
 # Statements

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from types import NoneType, UnionType
 from typing import Any
 
 import jax
@@ -18,6 +20,23 @@ import jax.numpy as jnp
 from goatrl.types import GoatError, unknown
 
 Number = float | int | bool | str | tuple[int, ...] | None
+# In the order in which text is tried as one of them: every text is a str.
+_PLAIN: dict[str, type] = {
+    "None": NoneType,
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "tuple": tuple,
+    "str": str,
+}
+_READ: dict[type, Callable[[str], Number]] = {
+    NoneType: lambda text: {"none": None}[text.lower()],
+    bool: lambda text: {"true": True, "false": False}[text.lower()],
+    int: int,
+    float: float,
+    tuple: lambda text: tuple(int(each) for each in text.strip("()[]").split(",")),
+    str: str,
+}
 
 
 def _part_name(part: object) -> str:
@@ -26,24 +45,55 @@ def _part_name(part: object) -> str:
     ).lower()
 
 
-def hyperparameters(algorithm: Any, prefix: str = "") -> dict[str, Number]:
+def hyperparameters(algorithm: Any) -> dict[str, Number]:
     """Every number and choice of a composition, in the order in which it is written."""
-    found: dict[str, Number] = {}
-    for field in dataclasses.fields(algorithm):
-        value = getattr(algorithm, field.name)
+    return {name: value for name, value, _ in _walk(algorithm, None, "")}
+
+
+def chosen(algorithm: Any) -> dict[str, Number]:
+    """The numbers of a composition without those at their default."""
+    return {name: value for name, value, default in _walk(algorithm, None, "") if not default}
+
+
+def described(algorithm: Any) -> dict[str, Any]:
+    """The numbers of a composition as an identity has them: all, and which are at their default."""
+    numbers, own = hyperparameters(algorithm), chosen(algorithm)
+    defaults = tuple(name for name in numbers if name not in own)
+    return {"hyperparameters": numbers, "defaults": defaults}
+
+
+def _walk(part: Any, default: Any, prefix: str) -> list[tuple[str, Number, bool]]:
+    """Name, value and whether that is the default, of all numbers in a part. `default` is the part
+    that stands there if nothing else is said, if there is one.
+    """
+    found: list[tuple[str, Number, bool]] = []
+    for field in dataclasses.fields(part):
+        value, usual = getattr(part, field.name), _default(field, default)
         parts = value if isinstance(value, tuple) else (value,)
-        if parts and all(dataclasses.is_dataclass(part) for part in parts):
-            for part in parts:
-                inner = hyperparameters(part, _part_name(part) + ".")
-                if inner.keys() & found.keys():
+        if parts and all(dataclasses.is_dataclass(each) for each in parts):
+            usual_parts = usual if isinstance(usual, tuple) else (usual,)
+            for place, each in enumerate(parts):
+                beside = usual_parts[place] if place < len(usual_parts) else None
+                inner = _walk(
+                    each, beside if type(beside) is type(each) else None, _part_name(each) + "."
+                )
+                if {name for name, _, _ in inner} & {name for name, _, _ in found}:
                     raise GoatError(
-                        f"this composition has two parts named {_part_name(part)}; their numbers "
+                        f"this composition has two parts named {_part_name(each)}; their numbers "
                         "would share a name"
                     )
-                found |= inner
-        elif parts and (value is not None or "float" in _declared(field)):
-            found[prefix + field.name] = value
+                found += inner
+        elif parts and (value is not None or _types(part, field) - {NoneType}):
+            found.append((prefix + field.name, value, value is usual or value == usual))
     return found
+
+
+def _default(field: dataclasses.Field, part: Any) -> Any:
+    """What a field holds if nothing else is said; MISSING where something must be."""
+    if part is not None:
+        return getattr(part, field.name)
+    made = field.default_factory
+    return field.default if made is dataclasses.MISSING else made()
 
 
 def override(algorithm: Any, changes: Mapping[str, Number]) -> Any:
@@ -61,7 +111,10 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
     for field in dataclasses.fields(part):
         current = getattr(part, field.name)
         if prefix + field.name == name:
-            changes[field.name] = _as_declared(name, value, _declared(field))
+            types = _types(part, field)
+            if not types - {NoneType}:
+                types = {*types, str if current is None else type(current)}
+            changes[field.name] = _as_declared(name, value, types)
         elif isinstance(current, tuple) and all(map(dataclasses.is_dataclass, current)):
             changes[field.name] = tuple(
                 _replace(each, name, value, _part_name(each) + ".") for each in current
@@ -71,27 +124,29 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
     return dataclasses.replace(part, **changes)
 
 
-def _declared(field: dataclasses.Field) -> str:
-    """The type of a field in words: it is text already where a module postpones its annotations."""
-    return field.type.__name__ if isinstance(field.type, type) else str(field.type)
-
-
-def _as_declared(name: str, value: Number, declared: str) -> Number:
-    """`value`, a number or its text, as the type that the field declares."""
-    wanted = declared.split(" ")[0]
+def _types(part: Any, field: dataclasses.Field) -> set[type]:
+    """The plain types that a field declares, None among them; none where it declares others."""
     try:
-        if str(value).lower() == "none" and "None" in declared:
-            return None
-        if wanted == "bool":
-            return {"true": True, "false": False}[str(value).lower()]
-        if wanted.startswith("tuple"):
-            sizes = value if isinstance(value, tuple | list) else str(value).split(",")
-            return tuple(int(size) for size in sizes)
-        if wanted == "int":
-            return int(str(value))
-        return float(str(value)) if wanted == "float" else str(value)
-    except (KeyError, ValueError) as error:
-        raise GoatError(f"hyper-parameter {name} needs a {wanted}, not '{value}'") from error
+        declared = typing.get_type_hints(type(part))[field.name]
+    except Exception:  # an annotation that cannot be evaluated, such as an import for types alone
+        words = set(re.findall(r"\w+", str(field.type)))
+        return {each for name, each in _PLAIN.items() if name in words}
+    union = typing.get_origin(declared) in (typing.Union, UnionType)
+    options = typing.get_args(declared) if union else (declared,)
+    plain = {typing.get_origin(each) or each for each in options}  # tuple[int, ...] is a tuple
+    return plain & set(_PLAIN.values())
+
+
+def _as_declared(name: str, value: Number, types: set[type]) -> Number:
+    """`value`, a number or its text, as the first of these types that can hold it."""
+    text = str(value)
+    for each in (each for each in _PLAIN.values() if each in types):
+        try:
+            return _READ[each](text)
+        except (KeyError, ValueError):
+            continue
+    wanted = " or ".join(word for word, each in _PLAIN.items() if each in types - {NoneType})
+    raise GoatError(f"hyper-parameter {name} needs a {wanted}, not '{value}'")
 
 
 def stack(algorithms: Sequence[Any]) -> Any:

@@ -196,7 +196,7 @@ def describe(experiment: Experiment) -> Json:
         "last": curves.LAST,
         "seeds": span(len(curve.seeds) for curve in found),
         "steps": int(sum(len(curve.seeds) * curve.steps[-1] for curve in found)),
-        "episodes": sum(curve.success.size * curve.config["judged_episodes"] for curve in found),
+        "episodes": sum(curve.success.size * curve.config["evaluated_episodes"] for curve in found),
         "verdicts": [
             dataclasses.asdict(verdict) for verdict in finetuning.check(suite, experiment.recorded)
         ],

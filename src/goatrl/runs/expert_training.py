@@ -15,7 +15,7 @@ from goatrl import algorithms, tasks
 from goatrl.disk import checkpoint
 from goatrl.disk.files import write_atomically, write_text
 from goatrl.evaluation.episodes import success_rate
-from goatrl.learn.parameters import hyperparameters, override
+from goatrl.learn.parameters import described, override
 from goatrl.learn.values import CostQ
 from goatrl.runs.folder import Agents, restore_agents
 from goatrl.runs.online import OnlinePlan, OnlineRun
@@ -61,7 +61,8 @@ def plan(robot: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
     about = {
         "expert": robot,
         "algorithm": "ddpg_her",
-        "hyperparameters": hyperparameters(algorithm),
+        **described(algorithm),
+        "revisions": {"ddpg_her": algorithms.get("ddpg_her").revision},
         "schedule": dataclasses.asdict(schedule),
         "seed": seed,
         "rounds": rounds,

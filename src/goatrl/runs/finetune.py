@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from goatrl import algorithms, tasks
 from goatrl.learn import normalize
 from goatrl.learn.agent import Agent, actor_critic
-from goatrl.learn.parameters import hyperparameters
+from goatrl.learn.parameters import described
 from goatrl.learn.values import ImplicitQ, QEnsemble
 from goatrl.robots import Finetuning
 from goatrl.runs.folder import Agents, check_seeds
@@ -57,7 +57,7 @@ def plan(
         members,
         episodes,
         state,
-        {"from": _origin(config) | {"checkpoint": checksum}, "by": by},
+        _origin(config, by, checkpoint=checksum),
     )
 
 
@@ -76,7 +76,7 @@ def describe(config: RunConfig, by: str, episodes: int = EPISODES) -> dict[str, 
         members,
         episodes,
         _schedule(group, members, episodes, adapt=False),
-        {"from": _origin(config), "by": by},
+        _origin(config, by),
     )
 
 
@@ -90,7 +90,7 @@ def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> O
         [(algorithm, seed) for seed in seeds],
         episodes,
         None,
-        {"from": "random", "by": "ddpg_her"},
+        {"from": "random", "by": "ddpg_her", "revisions": _revisions("ddpg_her")},
     )
 
 
@@ -223,20 +223,20 @@ def _about(
 ) -> dict[str, object]:
     recipe = _recipe(group)
     return origin | {
-        "hyperparameters": hyperparameters(members[0][0]),
+        **described(members[0][0]),
         "group": group.name,
         "evaluation": group.evaluation_checksum(),
         "seeds": [seed for _, seed in members],
         "episodes": episodes,
         "schedule": dataclasses.asdict(schedule),
-        "judge_every": recipe.judge_every,
-        "judged_episodes": recipe.judged_episodes,
+        "evaluate_every": recipe.judge_every,
+        "evaluated_episodes": recipe.judged_episodes,
     }
 
 
-def _origin(config: RunConfig) -> dict[str, object]:
-    """Which agents these are, whatever the folder that they lie in."""
-    return {
+def _origin(config: RunConfig, by: str, **more: str) -> dict[str, object]:
+    """Which agents these are, whatever the folder that they lie in, and how they go on."""
+    origin = {
         "algorithm": config.algorithm,
         "label": algorithms.get(config.algorithm).label,
         "source": config.source,
@@ -244,7 +244,14 @@ def _origin(config: RunConfig) -> dict[str, object]:
         "group": config.group,
         "data": config.checksum,
         "updates": config.updates,
+        **more,
     }
+    return {"from": origin, "by": by, "revisions": {**config.revisions, **_revisions(by)}}
+
+
+def _revisions(by: str) -> dict[str, int]:
+    """Of the algorithm that agents go on by, if it is not their own."""
+    return {} if by == "own" else {by: algorithms.get(by).revision}
 
 
 def _robots(name: str) -> TaskGroup:

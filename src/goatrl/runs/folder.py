@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,16 @@ import pyarrow.parquet as pq
 
 from goatrl.disk import checkpoint
 from goatrl.disk.files import write_atomically, write_text
+from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.learn import normalize
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Members, init
 from goatrl.types import Algorithm, GoatError, Spec, TrainState
+
+KIND = "run"
+# What decides nothing: data may move, its checksum counts; overrides show in the hyper-parameters.
+BESIDE = ("data", "overrides", "from.label")
 
 
 class Interrupted(GoatError):
@@ -121,8 +126,8 @@ class Agents:
 
 class Planned(Protocol):
     @property
-    def about(self) -> Mapping[str, object]:
-        """All that decides the result of a run, in words and numbers that JSON can hold."""
+    def identity(self) -> Identity:
+        """All that decides the result of a run."""
 
 
 class RunFolder:
@@ -140,34 +145,29 @@ class RunFolder:
         self.episodes_path = folder / "episodes.parquet"
 
     def about(self) -> dict[str, Any]:
+        """Whose folder it is, in words and numbers."""
+        return dict(self.identity().about)
+
+    def identity(self) -> Identity:
         """Whose folder it is, as `prepare` wrote it."""
         try:
-            return dict(json.loads(self.config_path.read_text())["config"])
+            stored = json.loads(self.config_path.read_text())
+            return Identity.from_json(stored, KIND, self.config_path, BESIDE)
         except OSError:
             raise GoatError(
                 f"{self.folder} is not a run: it has no config.json; make one with `goat train`"
             ) from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GoatError(
                 f"{self.config_path} is damaged or not a run's ({error}); name another folder"
             ) from error
 
     def prepare(self, plan: Planned) -> None:
         """Make the folder this plan's, or find that it is already; never another one's."""
-        wanted = json.loads(json.dumps(plan.about))  # as it will be read back
         if self.config_path.exists():
-            stored = self.about()
-            names = [
-                name for name in dict.fromkeys([*wanted, *stored]) if name != "data"
-            ]  # data may move: its checksum counts
-            different = [name for name in names if wanted.get(name) != stored.get(name)]
-            if different:
-                raise GoatError(
-                    f"{self.folder} holds another run (differs in {', '.join(different)}); choose "
-                    "another --out"
-                )
+            self.identity().require(plan.identity, f"the run in {self.folder}")
             return
-        text = json.dumps({"config": wanted, "versions": versions()}, indent=2)
+        text = json.dumps({**plan.identity.to_json(), "versions": versions()}, indent=2)
         write_text(self.config_path, text)
 
     def last_saved(self, members: Members, spec: Spec) -> TrainState:

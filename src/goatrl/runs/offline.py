@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,18 @@ from goatrl.algorithms import Entry
 from goatrl.data import location
 from goatrl.data.problems import Problem, open_problem, settings_of
 from goatrl.disk import checkpoint, metrics
+from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
-from goatrl.learn.parameters import Number, hyperparameters, override
-from goatrl.runs.folder import Agents, Interrupted, RunFolder, check_seeds, stop_request
+from goatrl.learn.parameters import Number, described, override
+from goatrl.runs.folder import (
+    BESIDE,
+    KIND,
+    Agents,
+    Interrupted,
+    RunFolder,
+    check_seeds,
+    stop_request,
+)
 from goatrl.training.offline import (
     Chunk,
     Diverged,
@@ -55,10 +64,12 @@ class RunConfig:
     batch_size: int
     interval: int
     hyperparameters: Mapping[str, Number]
+    defaults: Sequence[str]  # the hyper-parameters that are at their default
+    revisions: Mapping[str, int]  # of the algorithm
 
     @property
-    def about(self) -> Mapping[str, object]:
-        return dataclasses.asdict(self)
+    def identity(self) -> Identity:
+        return Identity(KIND, dataclasses.asdict(self), BESIDE)
 
     def members(self) -> Members:
         algorithm = composition(
@@ -106,7 +117,8 @@ def configure(
         updates=updates,
         batch_size=problem.settings.batch_size if batch_size is None else batch_size,
         interval=interval,
-        hyperparameters=hyperparameters(built),
+        revisions={entry.name: entry.revision},
+        **described(built),
     )
 
 
@@ -118,9 +130,8 @@ class Run(RunFolder):
         if "checksum" not in stored:  # what learns online has no dataset
             raise GoatError(f"{self.folder} is not a run of `goat train`; name one that is")
         try:
-            config = RunConfig(
-                **stored | {"spec": Spec(**stored["spec"]), "seeds": tuple(stored["seeds"])}
-            )
+            tuples = {name: tuple(stored[name]) for name in ("seeds", "defaults")}
+            config = RunConfig(**stored | tuples | {"spec": Spec(**stored["spec"])})
         except (KeyError, TypeError) as error:
             raise GoatError(
                 f"{self.config_path} is of another version of goatrl ({error}); train it again"

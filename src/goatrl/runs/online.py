@@ -16,13 +16,15 @@ import dataclasses
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from goatrl.disk import checkpoint, metrics
+from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import success_rate
-from goatrl.runs.folder import Interrupted, RunFolder, stop_request
+from goatrl.runs.folder import BESIDE, KIND, Interrupted, RunFolder, stop_request
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Diverged, Members
 from goatrl.training.online import Round, Schedule, start, train_online
@@ -43,11 +45,15 @@ class OnlinePlan:
     schedule: Schedule
     rounds: int
     judge_every: int  # rounds
-    about: Mapping[str, object]
+    about: Mapping[str, Any]
     trained: TrainState | None = None  # agents to go on from
     judged_episodes: int = 128  # of each member, each time
     # these and the round draw them; members draw what they explore by (seed, round)
     judged_by: tuple[int, ...] = (1,)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(KIND, self.about, BESIDE)
 
 
 @dataclasses.dataclass(frozen=True)
