@@ -53,10 +53,10 @@ def test_reached_includes_the_boundary(wrap):
     np.testing.assert_array_equal(wrap(samplers.reached)(achieved, goal, 4.9), [1.0, 0.0, 0.0])
 
 
-def test_reached_is_a_float_and_keeps_leading_axes():
+def test_reached_keeps_leading_axes_and_rewards_are_floats(always):
     got = samplers.reached(jnp.zeros((2, 3, 4)), jnp.zeros((2, 3, 4)), 0.1)
     assert got.shape == (2, 3)
-    assert got.dtype == jnp.float32
+    assert always.reward.dtype == jnp.float32
 
 
 def test_all_fields_come_from_one_transition(always):
