@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from goatrl import algorithms, cli, learn, tasks
+from goatrl import algorithms, cli, learn, tasks, types
 from goatrl.algorithms import registry
 from goatrl.experiments import curves, finetuning, grid, suites, timing
 from goatrl.learn import policies, quantile, samplers, values, weights
@@ -170,13 +170,14 @@ def test_every_algorithm_is_documented() -> None:
 def test_every_function_that_the_docs_name_exists() -> None:
     page = (ROOT / "docs" / "algorithms.md").read_text()
     rooms = {
+        "types": types,
         "samplers": samplers,
         "values": values,
         "weights": weights,
         "quantile": quantile,
         "policies": policies,
     }
-    named = re.findall(r"`(samplers|values|weights|quantile|policies)\.(\w+)`", page)
+    named = re.findall(rf"`({'|'.join(rooms)})\.(\w+)`", page)
     assert len(named) >= 15
     for room, function in named:
         assert hasattr(rooms[room], function), f"goatrl.learn.{room}.{function}"

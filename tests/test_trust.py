@@ -19,8 +19,7 @@ from goatrl.disk import checkpoint
 from goatrl.experiments.loading import load_policy
 from goatrl.experiments.records import CellConfig, Training
 from goatrl.learn.parameters import override
-from goatrl.runs import finetune
-from goatrl.runs.finetune import Recipe
+from goatrl.robots import Finetuning
 from goatrl.runs.folder import RunFolder
 from goatrl.runs.offline import Run
 from goatrl.types import GoatError, Settings, make_episodes
@@ -174,11 +173,8 @@ def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(
 def test_fine_tuning_by_ones_own_algorithm(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(
-        finetune.RECIPES,
-        "reach",
-        Recipe(5, batch_size=8, round=4, judge_every=2, judged_episodes=4),
-    )
+    recipe = Finetuning(5, batch_size=8, round=4, judge_every=2, judged_episodes=4)
+    monkeypatch.setitem(vars(tasks.get(REACH).family), "finetuning", recipe)
     generator = np.random.default_rng(0)
     achieved = 1.0 + 0.1 * generator.normal(size=(5, 11, 3))
     observations = np.concatenate([achieved, generator.normal(size=(5, 11, 7))], axis=-1)

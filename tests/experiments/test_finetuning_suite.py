@@ -33,8 +33,8 @@ from goatrl.experiments.statistics import Interval
 from goatrl.experiments.suites import Column
 from goatrl.report import figures
 from goatrl.report import finetuning as tuning
+from goatrl.robots import Finetuning
 from goatrl.runs import finetune
-from goatrl.runs.finetune import Recipe
 from goatrl.runs.offline import Run, configure
 from goatrl.runs.online import OnlineRun
 from goatrl.training.offline import Diverged
@@ -585,11 +585,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(
             SUITES, name, dataclasses.replace(SUITES[name], groups=(SMALL,), columns=columns)
         )
-    monkeypatch.setitem(
-        finetune.RECIPES,
-        "reach",
-        Recipe(5, batch_size=8, round=4, judge_every=1, judged_episodes=4),
-    )
+    recipe = Finetuning(5, batch_size=8, round=4, judge_every=1, judged_episodes=4)
+    monkeypatch.setitem(vars(tasks.get(SMALL).family), "finetuning", recipe)
     episodes: Episodes = small_problem(SMALL).episodes
     datasets.save(episodes, Path("small.npz"))
 

@@ -272,7 +272,7 @@ def test_one_agent_acts_as_it_was_judged(tmp_path: Path) -> None:
     assert algorithm == planned.algorithm
     task = tasks.get(GROUP).tasks[0]
     starts, goals = (np.float32(part) for part in task.evaluation())
-    step = np.asarray(algorithm.act(state, starts, goals))
+    step = np.asarray(normalize.act(algorithm, state, starts, goals))
     mine = (cell.column("seed") == 1) & (cell.column("task") == task.name)
     paths = np.array(
         [path for path, chosen in zip(cell.column("path"), mine, strict=True) if chosen]

@@ -211,7 +211,9 @@ def test_stacking_different_structures_is_refused(agent, other):
 
 def test_numbers_at_their_default_are_told_apart(agent):
     assert chosen(agent) == {"q_ensemble.size": 2}
-    changed = override(agent, {"uncertainty.w": 3.0, "q_ensemble.tau": 0.3, "hindsight.probability": 0.5})
+    changed = override(
+        agent, {"uncertainty.w": 3.0, "q_ensemble.tau": 0.3, "hindsight.probability": 0.5}
+    )
     assert chosen(changed) == {
         "uncertainty.w": 3.0,
         "q_ensemble.size": 2,

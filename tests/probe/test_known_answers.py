@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
+from goatrl.learn import normalize
 from goatrl.learn.parameters import override
 from goatrl.training import offline
 from goatrl.types import Episodes, Settings, TrainState, make_episodes
@@ -101,7 +102,7 @@ def test_a_goal_beyond_the_data_is_reached(name: str) -> None:
     goals = jnp.asarray([[-6.0], [6.0], [3.0]])  # two beyond anything seen, one within
     position = jnp.zeros_like(goals)
     for _ in range(12):
-        position = position + algorithm.act(state, position, goals)
+        position = position + normalize.act(algorithm, state, position, goals)
     np.testing.assert_allclose(np.asarray(position), np.asarray(goals), atol=0.5)
 
 
@@ -125,7 +126,7 @@ def test_data_selection_forgets_the_bad_half() -> None:
         algorithm, state = fit(name, both, 0.5, 800, **changes)
         position = jnp.zeros_like(goals)
         for _ in range(12):
-            position = position + algorithm.act(state, position, goals)
+            position = position + normalize.act(algorithm, state, position, goals)
         reached[name] = float((jnp.abs(position - goals) <= 0.5).mean())
     assert reached["bc"] < 0.5
     assert reached["wgcsl"] > 0.9

@@ -418,7 +418,7 @@ def test_fine_tuned_agents_are_judged_and_watched(
     few = tuple(dataclasses.replace(task, episodes=3) for task in GROUP.tasks)
     monkeypatch.setitem(registry._GROUPS, GROUP.name, dataclasses.replace(GROUP, tasks=few))
     plan = finetune.plan(trained(Path("run"), "goat"), episodes=EPISODES)
-    expert = experts.get("reach")
+    expert = experts.get(GROUP.family)
     *hidden, (weight, bias) = expert.layers
     networks = [(*hidden, (sign * weight, sign * bias)) for sign in (-1, 1)]
     policy = tuple(

@@ -324,7 +324,7 @@ def test_a_trained_agent_is_a_function(tmp_path: Path) -> None:
         np.array([[0.0, 0.0], [3.0, 1.0]], np.float32),
         np.array([[5.0, 5.0], [-4.0, 2.0]], np.float32),
     )
-    expected = np.asarray(members[1][0].act(second, observations, goals))
+    expected = np.asarray(normalize.act(members[1][0], second, observations, goals))
     act = load_policy(run.folder, seed=1)
     np.testing.assert_allclose(act(observations, goals), expected, rtol=1e-5)
     np.testing.assert_allclose(act([3.0, 1.0], [-4.0, 2.0]), expected[1], rtol=1e-5)

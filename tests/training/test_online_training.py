@@ -36,7 +36,7 @@ MEMBERS = [(algorithms.get("ddpg_her").build(Settings(target_period=2)), seed) f
 def rounds(number: int, state: OnlineState | None = None, schedule: Schedule = SCHEDULE) -> list:
     state = start(MEMBERS, GROUP.spec, schedule) if state is None else state
     found = []
-    for done in train_online(MEMBERS, GROUP.spec, "reach", GROUP.tasks, schedule, state):
+    for done in train_online(MEMBERS, GROUP.spec, GROUP.family, GROUP.tasks, schedule, state):
         # The buffer is handed on from round to round; what is kept of it must be copied.
         found.append(dataclasses.replace(done, state=jax.tree.map(np.array, done.state)))
         if len(found) == number:
