@@ -22,7 +22,7 @@ import numpy as np
 
 from goatrl import algorithms
 from goatrl.learn import normalize, quantile
-from goatrl.learn.networks import init_ensemble, init_mlp
+from goatrl.learn.networks import Architecture, init_ensemble, init_mlp
 from goatrl.learn.parameters import stack
 from goatrl.training import offline as training
 from goatrl.types import Episodes, Settings, make_episodes
@@ -80,8 +80,9 @@ def matrix_products_time(repeats: int) -> float:
     optimiser, sampling.
     """
     key = jax.random.key(0)
-    actor = [layer["w"] for layer in init_mlp(key, OBSERVATION + GOAL, ACTION)]
-    critics = [layer["w"] for layer in init_ensemble(key, CRITICS, OBSERVATION + GOAL + ACTION, 1)]
+    seen, shape = OBSERVATION + GOAL, Architecture()
+    actor = [layer["w"] for layer in init_mlp(key, seen, ACTION, shape).layers]
+    critics = [layer["w"] for layer in init_ensemble(key, CRITICS, seen + ACTION, 1, shape).layers]
     x, xa = (
         jax.random.normal(key, (BATCH, OBSERVATION + GOAL)),
         jax.random.normal(key, (BATCH, OBSERVATION + GOAL + ACTION)),

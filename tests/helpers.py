@@ -20,7 +20,7 @@ from goatrl.experiments.curves import Curve
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.learn.networks import MLP
 from goatrl.learn.parameters import hyperparameters
-from goatrl.types import Batch, Spec
+from goatrl.types import Batch, Spec, TrainState, pytree
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,6 +34,22 @@ def own_algorithms() -> Iterator[None]:
     finally:
         registry._ENTRIES.clear()
         registry._ENTRIES.update(before)
+
+
+@pytree
+class AsItIs:
+    """A normaliser that changes nothing, not even what lies far out."""
+
+    def observation(self, x: jax.Array) -> jax.Array:
+        return x
+
+    def goal(self, x: jax.Array) -> jax.Array:
+        return x
+
+
+def acting(**params: jax.Array) -> TrainState:
+    """The state of agents that only act, on inputs as they are; leading axis: members."""
+    return TrainState(None, params, None, None, None, AsItIs())
 
 
 def network(*layers, activation: str = "relu") -> MLP:

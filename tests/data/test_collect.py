@@ -14,7 +14,7 @@ import pytest
 from goatrl import tasks
 from goatrl.data import MissingDataset, cache, collect, experts, of_group
 from goatrl.disk.identity import Identity
-from goatrl.learn.networks import init_mlp, policy_action
+from goatrl.learn.networks import Architecture, init_mlp, policy_action
 from goatrl.learn.normalize import Normalizer
 from goatrl.runs import expert_training
 from goatrl.tasks import TaskGroup
@@ -41,13 +41,13 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_an_expert_acts_as_the_network_it_was_trained_as() -> None:
     generator = np.random.default_rng(0)
-    params = init_mlp(jax.random.key(0), 7, 2, (5, 5, 5))
+    params = init_mlp(jax.random.key(0), 7, 2, Architecture((5, 5, 5)))
     statistics = {"mean": generator.normal(size=7), "std": generator.uniform(0.5, 2.0, 7)}
     cuts = (slice(4), slice(4, 7))
     normalizer = Normalizer(
         *(jnp.float32(value[cut]) for cut in cuts for value in statistics.values())
     )
-    layers = tuple((np.float64(layer["w"]), np.float64(layer["b"])) for layer in params)
+    layers = tuple((np.float64(layer["w"]), np.float64(layer["b"])) for layer in params.layers)
     halves = [
         tuple(np.float64(np.float32(value[cut])) for value in statistics.values()) for cut in cuts
     ]

@@ -16,7 +16,8 @@ from goatrl import tasks
 from goatrl.evaluation import episodes as evaluation
 from goatrl.evaluation.episodes import evaluate
 from goatrl.robots import mujoco
-from goatrl.types import pytree
+from goatrl.types import TrainState, pytree
+from helpers import acting
 
 GROUP = tasks.get("reach-left-right")
 FEW = [dataclasses.replace(task, episodes=5) for task in GROUP.tasks]
@@ -28,13 +29,13 @@ class Servo:
 
     gain: float
 
-    def act(self, state: dict, observation: jax.Array, goal: jax.Array) -> jax.Array:
-        towards = self.gain * state["sign"] * (goal - observation[:, :3])
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        towards = self.gain * state.params["sign"] * (goal - observation[:, :3])
         return jnp.concatenate([jnp.clip(towards, -1.0, 1.0), jnp.zeros((len(goal), 1))], axis=-1)
 
 
 def agents(*signs: float):
-    return [(Servo(10.0), seed) for seed in range(len(signs))], {"sign": jnp.asarray(signs)}
+    return [(Servo(10.0), seed) for seed in range(len(signs))], acting(sign=jnp.asarray(signs))
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,7 @@ def test_batches_change_nothing_but_the_number_of_simulations(
 
 
 def test_every_agent_is_judged_by_the_same_episodes(table) -> None:
-    alone = evaluate([(Servo(10.0), 1)], {"sign": jnp.asarray([-1.0])}, GROUP, FEW)
+    alone = evaluate([(Servo(10.0), 1)], acting(sign=jnp.asarray([-1.0])), GROUP, FEW)
     company = table.filter(np.asarray(table["seed"]) == 1)
     for column in ("episode", "goal", "success", "return"):
         assert alone[column].to_pylist() == company[column].to_pylist()

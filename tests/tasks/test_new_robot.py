@@ -14,8 +14,8 @@ import drifting
 from goatrl import data, tasks
 from goatrl.data import experts
 from goatrl.evaluation.episodes import evaluate
-from goatrl.types import GoatError, pytree
-from helpers import goat
+from goatrl.types import GoatError, TrainState, pytree
+from helpers import acting, goat
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +32,8 @@ class Swimmer:
 
     gain: float
 
-    def act(self, state: dict, observation: jax.Array, goal: jax.Array) -> jax.Array:
-        return self.gain * state["sign"] * (goal - observation)
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        return self.gain * state.params["sign"] * (goal - observation)
 
 
 def test_it_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +51,7 @@ def test_its_dataset_is_made(tmp_path: Path) -> None:
 
 def test_agents_are_evaluated() -> None:
     members = [(Swimmer(2.0), seed) for seed in (0, 1)]
-    table = evaluate(members, {"sign": jnp.asarray([1.0, -1.0])}, drifting.GROUP)
+    table = evaluate(members, acting(sign=jnp.asarray([1.0, -1.0])), drifting.GROUP)
     rows = table.to_pylist()
     assert [row["success"] for row in rows] == [row["seed"] == 0 for row in rows]
     away = next(row for row in rows if row["seed"] == 1 and row["task"] == "Down")
