@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import pydoc
 import re
 import shlex
 import shutil
@@ -255,3 +256,14 @@ def test_published_times_are_those_of_the_records() -> None:
     assert [each.label for each in found] == [column.label for column in timing.SUITE.columns]
     assert (folder / "training-time.md").read_text() == times.markdown(found, timing.check(found))
     assert (folder / "training-time.csv").read_text() == times.comma_separated(found)
+
+
+def test_the_way_from_a_file_to_the_page_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    hops = re.findall(r"^\| *\d+ \| .* \| `([\w.]+)` \|$", page, flags=re.MULTILINE)
+    assert 5 <= len(hops) <= 10
+    for hop in hops:
+        assert callable(pydoc.locate(f"goatrl.{hop}")), hop
+    for room in {path.name for path in (ROOT / "src" / "goatrl").iterdir() if path.is_dir()}:
+        if room not in ("__pycache__", "experts", "paper"):  # which hold no code
+            assert re.search(rf"^ {room} ", page, flags=re.MULTILINE), f"{room} is not drawn"

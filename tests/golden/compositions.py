@@ -16,7 +16,8 @@ PATH = Path(__file__).with_suffix(".json")
 
 
 def compositions() -> dict[str, dict]:
-    return {
+    """As JSON holds them."""
+    found = {
         name: {
             "revision": entry.revision,
             "numbers": hyperparameters(entry.build(Settings())),
@@ -24,6 +25,7 @@ def compositions() -> dict[str, dict]:
         for name, entry in sorted(algorithms.entries().items())
         if not entry.source
     }
+    return json.loads(json.dumps(found))
 
 
 if __name__ == "__main__":

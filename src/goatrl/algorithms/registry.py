@@ -31,11 +31,16 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def register(label: str, revision: int = 1) -> Callable[[Build], Build]:
-    """Make a builder known under its function name; the first line of its docstring is what `goat
-    list` shows.
+    """A decorator that makes an algorithm known under the name of the function that builds it.
 
-    Raise `revision` whenever the algorithm computes something else than before: what was recorded
-    with another one is refused, never mixed.
+    Args:
+        label: as tables print it.
+        revision: raise it whenever the algorithm computes something else than before. What was
+            recorded with another revision is refused, never mixed.
+
+    Returns:
+        A decorator for a function from `Settings` to an algorithm. The first line of its docstring
+        is what `goat list` shows.
     """
 
     def add(build: Build) -> Build:

@@ -21,21 +21,34 @@ from goatrl.types import GoatError
 def load_policy(
     path: Path | str, seed: int = 0, *, algorithm: Path | str | None = None
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """A trained agent as a function: act(observation, goal) → action in [-1, 1], for one pair or
-    for a batch of them.
+    """A trained agent as a function.
 
-    `algorithm` is the Python file of an algorithm of your own, which is executed; nothing in a
-    run's folder ever is.
+    Args:
+        path: the folder of a run, or a file of agents that `goat bench` kept.
+        seed: which of its agents.
+        algorithm: the Python file of an algorithm of your own. It is executed; nothing in a run's
+            folder ever is.
+
+    Returns:
+        act(observation, goal) → action in [-1, 1], for one pair or for a batch of them:
+        (B, observation_dim), (B, goal_dim) → (B, action_dim).
     """
     if algorithm is not None:
         algorithms.load_file(algorithm)
     return load(Path(path)).policy(seed)
 
 
-def load(path: Path) -> Agents:
-    """All agents of a run's folder, or of a file that `goat bench` kept. Those of the user's own
-    algorithm need its file loaded.
+def load(path: Path | str) -> Agents:
+    """All agents of a run's folder, or of a file that `goat bench` kept.
+
+    Args:
+        path: the folder or the file. Agents of an algorithm of your own need its file loaded
+            before, as `load_policy` and `train` do.
+
+    Returns:
+        The agents as they were last saved; `evaluate` takes them.
     """
+    path = Path(path)
     return benchmark.read(path) if path.is_file() else of_run(path)
 
 

@@ -34,7 +34,7 @@ _READ: dict[type, Callable[[str], Number]] = {
     bool: lambda text: {"true": True, "false": False}[text.lower()],
     int: int,
     float: float,
-    tuple: lambda text: tuple(int(each) for each in text.strip("()[]").split(",")),
+    tuple: lambda text: tuple(int(each) for each in re.findall(r"[^()\[\], ]+", text)),
     str: str,
 }
 

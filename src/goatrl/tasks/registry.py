@@ -11,7 +11,14 @@ _GROUPS: dict[str, TaskGroup] = {}
 
 
 def register_task_group(group: TaskGroup) -> TaskGroup:
-    """Make a group known by its name, and with it its robot."""
+    """Make a task group known by its name, and with it its robot.
+
+    Args:
+        group: one dataset's tasks, inside and outside of what it shows.
+
+    Returns:
+        The same group.
+    """
     if group.name in _GROUPS:
         raise GoatError(f"there is a task group {group.name} already; choose another name")
     if families().get(group.family.name, group.family) is not group.family:

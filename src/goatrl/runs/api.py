@@ -1,0 +1,137 @@
+"""The package from Python, without the command line: data, training and evaluation in a call each.
+
+data = goatrl.load_dataset("pointreach-non-expert-10")
+agents = goatrl.train("goat", data, seeds=3)
+print(goatrl.tabulate(goatrl.evaluate(agents)))
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from goatrl import algorithms, tasks
+from goatrl.data.problems import Problem, open_problem
+from goatrl.evaluation import environments, episodes
+from goatrl.learn.parameters import Number
+from goatrl.runs.folder import Agents
+from goatrl.runs.offline import Run, configure
+from goatrl.types import GoatError, Settings, make_episodes
+
+OnReport = Callable[[int, Mapping[str, float]], None]
+
+
+def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Problem:
+    """A dataset that agents can be trained on.
+
+    Args:
+        source: the name of a task group (its own dataset, tasks and settings), a file (.npz, or one
+            of the authors' .pkl), or minari:ID.
+        goal_threshold: how near to a goal counts as reached. A task group has its own.
+
+    Returns:
+        The episodes with what is known about them: `episodes`, `spec`, `settings` and `group`.
+    """
+    if str(source) in tasks.groups():
+        return open_problem(str(source), None, goal_threshold)
+    return open_problem(None, Path(source), goal_threshold)
+
+
+def make_dataset(
+    observations: Any, achieved: Any, actions: Any, goals: Any, *, goal_threshold: float
+) -> Problem:
+    """A dataset from arrays: N episodes of T actions each.
+
+    Args:
+        observations: (N, T + 1, observation_dim).
+        achieved: what each observation achieves in the space of goals, (N, T + 1, goal_dim).
+        actions: (N, T, action_dim), within [-1, 1].
+        goals: the desired goal of each episode, (N, goal_dim).
+        goal_threshold: how near to a goal counts as reached.
+
+    Returns:
+        The episodes with their dimensions and the settings of most task groups.
+    """
+    made = make_episodes(observations, achieved, actions, goals)
+    return Problem(made, made.spec(goal_threshold), Settings(), None)
+
+
+def train(
+    algorithm: Path | str,
+    dataset: Problem,
+    *,
+    seeds: int | Sequence[int] = 5,
+    updates: int | None = None,
+    batch_size: int | None = None,
+    set: Mapping[str, Number] | None = None,
+    out: Path | str | None = None,
+    on_report: OnReport | None = None,
+) -> Agents:
+    """Train agents, all seeds at once.
+
+    Args:
+        algorithm: a registered name, or a Python file that registers one (it is executed).
+        dataset: what `load_dataset` or `make_dataset` returned.
+        seeds: how many (0, 1, …), or which.
+        updates: number of updates, if not the dataset's own.
+        batch_size: if not the dataset's own.
+        set: hyper-parameters by name, such as {"uncertainty.w": 1.0}.
+        out: a run folder like that of `goat train`, from which the same call resumes. Without one
+            nothing is kept on disk.
+        on_report: called now and then with the update and the losses.
+
+    Returns:
+        The trained agents, one per seed; `agents.policy(seed)` is one of them as a function.
+    """
+    config = configure(
+        algorithms.resolve(str(algorithm)).name,
+        dataset,
+        overrides=set,
+        seeds=tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds),
+        updates=updates,
+        batch_size=batch_size,
+    )
+    report = on_report or (lambda step, losses: None)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run(Path(folder) / "agents" if out is None else Path(out))
+        run.train(config, dataset, report)
+        return run.agents()
+
+
+def evaluate(
+    agents: Agents,
+    group: str | None = None,
+    *,
+    only: Sequence[str] = (),
+    environment: str | None = None,
+    count: int = environments.EPISODES,
+) -> pa.Table:
+    """Let agents act without noise. All agents meet the same starts and goals.
+
+    Args:
+        agents: what `train` returned, or `load_agents`.
+        group: the task group whose tasks they act in, if not that of their dataset.
+        only: names of tasks, if not all of the group's.
+        environment: a registered Gymnasium environment instead of tasks (MODULE:ID imports one).
+        count: number of episodes of each agent in the environment.
+
+    Returns:
+        One row per episode and agent: task, split, seed, episode, success, return, final distance,
+        start, goal and, where it is short, the path.
+    """
+    members, state = agents.members, agents.state
+    if environment is not None:
+        environments.check(environment, agents.spec, count)
+        return environments.evaluate(members, state, agents.spec, environment, count)
+    name = group or agents.group
+    if name is None:
+        raise GoatError(
+            "these agents were trained without a task group; name a group, or an environment"
+        )
+    where = tasks.get(name)
+    where.check_fits(agents.spec, agents.label)
+    return episodes.evaluate(members, state, where, [where.task(each) for each in only] or None)
