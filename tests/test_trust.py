@@ -139,7 +139,7 @@ def test_a_file_that_has_changed_since_training_is_refused(
 
 def test_training_says_how_its_run_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 0
-    assert f"judge it: goat evaluate run --algorithm {OWN}" in capsys.readouterr().out
+    assert f"evaluate it: goat evaluate run --algorithm {OWN}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("source", [True, False], ids=["with a source", "without"])
@@ -178,7 +178,7 @@ def test_fine_tuning_by_ones_own_algorithm(
     monkeypatch.setitem(
         finetune.RECIPES,
         "reach",
-        Recipe(5, batch_size=8, round=4, judge_every=2, judged_episodes=4),
+        Recipe(5, batch_size=8, round=4, evaluate_every=2, evaluated_episodes=4),
     )
     generator = np.random.default_rng(0)
     achieved = 1.0 + 0.1 * generator.normal(size=(5, 11, 3))

@@ -25,7 +25,7 @@ from goatrl.training.online import Schedule
 from goatrl.types import Settings, unknown
 
 TEST_EPISODES = 1_000
-TEST_SEED = (2,)  # training draws by (seed, round), judging by (1, round)
+TEST_SEED = (2,)  # training draws by (seed, round), evaluating by (1, round)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,7 @@ RECIPES = {
         400, updates=160, batch_size=4_096, target_every=40, noise=0.1, random=0.1, cost=True
     ),
 }
-JUDGE_EVERY = 10
+EVALUATE_EVERY = 10
 
 
 def group_of(family: str) -> TaskGroup:
@@ -89,13 +89,13 @@ def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
         "physics": group.physics.strip(),
     }
     return OnlinePlan(
-        [(algorithm, seed)], group, [group.collection.task], schedule, rounds, JUDGE_EVERY, about
+        [(algorithm, seed)], group, [group.collection.task], schedule, rounds, EVALUATE_EVERY, about
     )
 
 
 def agents(run: OnlineRun) -> Agents:
-    """The agent of a run of `goat expert train` that was judged best. Its task is a standard one,
-    of no group.
+    """The agent of a run of `goat expert train` that was evaluated best. Its task is a standard
+    one, of no group.
     """
     about = run.about()
     chosen = plan(about["expert"], about["seed"], about["rounds"])

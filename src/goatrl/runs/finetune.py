@@ -27,7 +27,7 @@ from goatrl.types import Algorithm, GoatError, TrainState, unknown
 WAYS = ("ddpg_her", "own")
 EPISODES = 4_000  # of each seed: 196,000 environment steps
 CAPACITY = 20_000  # episodes in the buffer: the released code's 10^6 steps
-JUDGED_BY = (1, 1)  # members draw by (seed, round)
+EVALUATED_BY = (1, 1)  # members draw by (seed, round)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Recipe:
     batches: int  # for every episode
     batch_size: int = 512
     round: int = 8  # episodes that are collected side by side, before their batches
-    judge_every: int = 25  # rounds
-    judged_episodes: int = 100
+    evaluate_every: int = 25  # rounds
+    evaluated_episodes: int = 100
 
 
 RECIPES = {
@@ -209,11 +209,11 @@ def _plan(
         group.tasks,
         schedule,
         rounds=episodes // recipe.round,
-        judge_every=recipe.judge_every,
+        evaluate_every=recipe.evaluate_every,
         about=_about(group, members, episodes, schedule, origin),
         trained=trained,
-        judged_episodes=recipe.judged_episodes,
-        judged_by=JUDGED_BY,
+        evaluated_episodes=recipe.evaluated_episodes,
+        evaluated_by=EVALUATED_BY,
     )
 
 
@@ -249,8 +249,8 @@ def _about(
         "seeds": [seed for _, seed in members],
         "episodes": episodes,
         "schedule": dataclasses.asdict(schedule),
-        "evaluate_every": recipe.judge_every,
-        "evaluated_episodes": recipe.judged_episodes,
+        "evaluate_every": recipe.evaluate_every,
+        "evaluated_episodes": recipe.evaluated_episodes,
     }
 
 
