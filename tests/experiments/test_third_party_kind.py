@@ -14,7 +14,7 @@ from goatrl import tasks
 from goatrl.disk.identity import Identity
 from goatrl.experiments import experiment, records
 from goatrl.experiments.claims import Outcome, Verdict
-from goatrl.experiments.experiment import Progress
+from goatrl.experiments.experiment import Job, Progress
 from goatrl.experiments.suites import Column
 from goatrl.report import presentation, webpage
 from goatrl.report.presentation import Published
@@ -45,6 +45,12 @@ class Counting:
 
     def notes(self, planned: object) -> list[str]:
         return ["expected to take no time"]
+
+    def job(self, planned: Counted) -> Job:
+        return Job(self.name, planned.label, planned.missing, {"group": planned.group.name})
+
+    def ready(self, job: Job) -> Counted:
+        return Counted(job.label, tasks.get(job.about["group"]), None)
 
     def run(self, planned: Sequence[Counted], folder: Path, on_progress: Any) -> list[str]:
         for each in (each for each in planned if each.missing):

@@ -39,6 +39,25 @@ class Request:
             raise GoatError(f"{experiment.name} does not take {' and '.join(wrong)}; leave it out")
 
 
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The seeds of a record that are to be made, described by words and numbers that JSON can hold:
+    any process that knows the experiment, its algorithms and datasets can make them.
+    """
+
+    experiment: str
+    label: str
+    seeds: tuple[int, ...]
+    about: Mapping[str, Any]  # what the experiment needs to make them
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Job:
+        return cls(**{**stored, "seeds": tuple(stored["seeds"])})
+
+
 class Planned(Protocol):
     """A record that is wanted."""
 
@@ -118,6 +137,12 @@ class Experiment(Protocol):
     def notes(self, planned: Sequence[Any]) -> Sequence[str]:
         """What there is to say before anything runs, such as how long it may take."""
 
+    def job(self, planned: Any) -> Job:
+        """What is missing of a record, as a description."""
+
+    def ready(self, job: Job) -> Any:
+        """A description as a `Planned` again, in whichever process."""
+
     def run(self, planned: Sequence[Any], folder: Path, on_progress: OnProgress) -> list[str]:
         """Make what is missing. Returns what diverged, which stops nothing else."""
 
@@ -129,6 +154,25 @@ class Experiment(Protocol):
 
     def claims(self, found: Sequence[Any]) -> list[Verdict]:
         """What the paper concludes, checked from records alone."""
+
+
+class Executor(Protocol):
+    def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
+        """Make what jobs describe, each recorded in the folder as soon as it is done. Returns what
+        diverged.
+        """
+
+
+class LocalExecutor:
+    """All jobs in this process, as their experiment shares it out between device and cores."""
+
+    def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
+        failures = []
+        for name in dict.fromkeys(job.experiment for job in jobs):
+            chosen = get(name)
+            planned = [chosen.ready(job) for job in jobs if job.experiment == name]
+            failures += chosen.run(planned, folder, on_progress)
+        return failures
 
 
 _EXPERIMENTS: dict[str, Experiment] = {}

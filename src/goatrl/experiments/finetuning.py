@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from goatrl import algorithms, tasks
-from goatrl.data.problems import Problem, open_problem
+from goatrl.data.problems import open_problem
 from goatrl.disk import checkpoint
 from goatrl.experiments import curves, records
 from goatrl.experiments.claims import Evaluated, Outcome, Verdict, above, evaluated, verdict
@@ -96,8 +96,7 @@ class PlannedCurve:
     suite: FinetuningSuite
     label: str
     group: TaskGroup
-    problem: Problem | None  # random networks are trained on no dataset
-    offline: RunConfig | None
+    offline: RunConfig | None  # none for random networks, and for what is recorded
     about: Mapping[
         str, Any
     ]  # all that decides it, but the checksum of a checkpoint that may not be there yet
@@ -185,11 +184,8 @@ def plan(
                     f"{column.label} on {name} in {folder}",
                     f"{hint}choose another --out",
                 )
-            trained_on = None if offline is None else problem
             planned.append(
-                PlannedCurve(
-                    suite, column.label, tasks.get(name), trained_on, offline, about, recorded
-                )
+                PlannedCurve(suite, column.label, tasks.get(name), offline, about, recorded)
             )
     return planned
 
@@ -255,7 +251,6 @@ def _run(cell: PlannedCurve, folder: Path, on_progress: OnProgress) -> None:
 def _trained(cell: PlannedCurve, folder: Path, on_progress: OnProgress) -> Run:
     """The run of `goat train` that the agents come from, after training what is missing of it."""
     assert cell.offline is not None
-    assert cell.problem is not None
     total = cell.offline.updates
     trained = Run(folder / "offline" / f"{cell.group.name}--{cell.offline.algorithm}")
     trained.prepare(cell.offline)
@@ -263,7 +258,7 @@ def _trained(cell: PlannedCurve, folder: Path, on_progress: OnProgress) -> Run:
         on_progress(Progress([cell], "training", trained.step(), total))
         trained.train(
             cell.offline,
-            cell.problem,
+            trained.problem(),
             lambda step, losses: on_progress(Progress([cell], "training", step, total, losses)),
         )
     return trained

@@ -8,6 +8,7 @@ the processor's cores.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 import time
 from collections import deque
@@ -40,10 +41,8 @@ class PlannedCell:
     """A cell that is wanted, with what its folder already holds of it."""
 
     label: str
-    problem: (
-        Problem | None
-    )  # none where all cells of its group are recorded: nothing needs the dataset then
     group: TaskGroup
+    data: Path | None  # the dataset, if it is not the group's own
     algorithm: Algorithm
     config: CellConfig
     recorded: Cell | None  # when it was planned: others may add to the folder meanwhile
@@ -146,10 +145,17 @@ def plan(
             missing = tuple(
                 seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds
             )
-            evaluated = _evaluated(suite, group, config)
+            evaluated = evaluated_tasks(suite, group, config)
             planned.append(
                 PlannedCell(
-                    column.label, problem, group, algorithm, config, recorded, missing, evaluated
+                    column.label,
+                    group,
+                    data.get(name),
+                    algorithm,
+                    config,
+                    recorded,
+                    missing,
+                    evaluated,
                 )
             )
     return planned
@@ -169,6 +175,7 @@ def run(
         with locked(folder):
             # a folder in which nothing could be recorded is refused before anything is trained
             pass
+    opened = functools.lru_cache(maxsize=1)(open_problem)  # cells come group by group
     stopping = threading.Event()
 
     def report(progress: Progress) -> None:
@@ -182,7 +189,7 @@ def run(
             while waiting:
                 together = waiting.popleft()
                 try:
-                    trained = _trained(together, folder, report)
+                    trained = _trained(together, folder, opened, report)
                 except Diverged as error:
                     if (
                         len(together) > 1
@@ -216,10 +223,13 @@ def _train_together(one: PlannedCell, other: PlannedCell) -> bool:
     return one.config.group == other.config.group and len(structures) == 1
 
 
+Open = Callable[[str, Path | None], Problem]
 Trained = list[tuple[PlannedCell, Training, TrainState]]
 
 
-def _trained(cells: Sequence[PlannedCell], folder: Path, report: OnProgress) -> Trained:
+def _trained(
+    cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress
+) -> Trained:
     """The agents of some cells: those on disk, the others after training, all of them at once."""
     files = {cell.label: agents.path(folder, cell.config, cell.missing) for cell in cells}
     ready = [cell for cell in cells if files[cell.label].exists()]
@@ -230,16 +240,21 @@ def _trained(cells: Sequence[PlannedCell], folder: Path, report: OnProgress) -> 
     except GoatError as error:
         raise GoatError(f"{error}; delete this file to train its agents again") from None
     rest = [cell for cell in cells if cell not in ready]
-    return found + (_train(rest, folder, report) if rest else [])
+    return found + (_train(rest, folder, opened, report) if rest else [])
 
 
 def _members(cell: PlannedCell) -> list[tuple[Algorithm, int]]:
     return [(cell.algorithm, seed) for seed in cell.missing]
 
 
-def _train(cells: Sequence[PlannedCell], folder: Path, report: OnProgress) -> Trained:
-    config, problem = cells[0].config, cells[0].problem
-    assert problem is not None
+def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress) -> Trained:
+    config = cells[0].config
+    problem = opened(config.group, cells[0].data)
+    if problem.episodes.checksum() != config.checksum:
+        raise GoatError(
+            f"the dataset of {config.group} is not the one that was planned for (its checksum "
+            "differs)"
+        )
     members = [member for cell in cells for member in _members(cell)]
     interval = default_interval(config.updates, cells[0].algorithm.target_every)
     report(Progress(cells, "training", 0, config.updates))
@@ -337,7 +352,7 @@ def _composition(column: Column, group: TaskGroup) -> Identity:
     return composition(column.algorithm, **described(_compose(column, group.settings)))
 
 
-def _evaluated(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:
+def evaluated_tasks(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:
     """The group's tasks, and its map if this suite draws it, or one that shares the cell: either
     may come first.
     """

@@ -60,6 +60,10 @@ class Config:
     def identity(self) -> Identity:
         return Identity(records.TIMING, dataclasses.asdict(self))
 
+    @classmethod
+    def from_identity(cls, identity: Identity) -> Config:
+        return cls(**{**identity.about, "defaults": tuple(identity.about["defaults"])})
+
     @property
     def common(self) -> Identity:
         """What algorithms must have in common to be compared."""
@@ -242,7 +246,7 @@ def _read_file(path: Path) -> Timing:
     with records.opened(path, records.TIMING) as (identity, about, table):
         (interval,) = set(table.column("updates").to_pylist())
         chunks = tuple(table.column("seconds").to_pylist())
-        config = Config(**{**identity.about, "defaults": tuple(identity.about["defaults"])})
+        config = Config.from_identity(identity)
         return Timing(about["label"], config, about["versions"], interval, chunks)
 
 

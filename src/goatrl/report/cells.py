@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from goatrl import tasks
 from goatrl.data.cache import checksums
+from goatrl.data.problems import open_problem
 from goatrl.experiments import claims, grid, records, statistics, suites
 from goatrl.experiments.experiment import Experiment as AnyExperiment
 from goatrl.experiments.grid import PlannedCell
@@ -127,13 +128,13 @@ def _beside_the_paper(
 
 def _draw_datasets(planned: Sequence[PlannedCell], folder: Path) -> None:
     """A picture of each robot dataset beside the records, for the page, which opens no dataset."""
-    for group, problem in {
-        cell.group.name: (cell.group, cell.problem) for cell in planned
-    }.values():
+    trained_on = {cell.group.name: (cell.group, cell.data) for cell in planned if cell.missing}
+    for group, data in trained_on.values():
         path = folder / "media" / f"{group.name}--dataset.png"
-        if problem is not None and group.family != "point" and not path.exists():
-            title = f"{group.label}: {problem.episodes.count:,} episodes"
-            figures.save(data_figures.dataset(problem.episodes, title, group), path)
+        if group.family != "point" and not path.exists():
+            episodes = open_problem(group.name, data).episodes
+            title = f"{group.label}: {episodes.count:,} episodes"
+            figures.save(data_figures.dataset(episodes, title, group), path)
 
 
 # The page

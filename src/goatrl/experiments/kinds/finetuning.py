@@ -8,14 +8,16 @@ from pathlib import Path
 
 import jax
 
+from goatrl import tasks
 from goatrl.experiments import curves, estimate, finetuning, grid
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.curves import Curve
 from goatrl.experiments.estimate import duration
-from goatrl.experiments.experiment import OnProgress, Prepare, Request, register
+from goatrl.experiments.experiment import Job, OnProgress, Prepare, Request, register
 from goatrl.experiments.finetuning import FinetuningSuite, PlannedCurve
 from goatrl.experiments.suites import Column
 from goatrl.runs import finetune
+from goatrl.runs.offline import RunConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +66,22 @@ class Finetuning:
             f"expected to take about {whole} here ({missing[0].episodes} episodes of each seed "
             f"after training offline, {device})"
         ]
+
+    def job(self, planned: PlannedCurve) -> Job:
+        offline = None if planned.offline is None else dataclasses.asdict(planned.offline)
+        about = {"offline": offline, "config": planned.about}
+        return Job(self.name, planned.label, planned.seeds, about)
+
+    def ready(self, job: Job) -> PlannedCurve:
+        offline, about = job.about["offline"], job.about["config"]
+        return PlannedCurve(
+            self.suite,
+            job.label,
+            tasks.get(about["group"]),
+            None if offline is None else RunConfig.from_json(offline),
+            about,
+            None,
+        )
 
     def run(
         self, planned: Sequence[PlannedCurve], folder: Path, on_progress: OnProgress

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import jax
 
-from goatrl import tasks
+from goatrl import algorithms, tasks
+from goatrl.data import location
 from goatrl.data.cache import checksums
+from goatrl.disk.identity import Identity
 from goatrl.experiments import claims, estimate, grid, suites
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.estimate import duration
-from goatrl.experiments.experiment import OnProgress, Prepare, Request, register
+from goatrl.experiments.experiment import Job, OnProgress, Prepare, Request, register
 from goatrl.experiments.grid import PlannedCell
-from goatrl.experiments.records import Cell
+from goatrl.experiments.records import CELL, Cell, CellConfig
 from goatrl.experiments.suites import Column, Suite
+from goatrl.runs.offline import composition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,11 +63,12 @@ class Grid:
 
     def notes(self, planned: Sequence[PlannedCell]) -> list[str]:
         found = []
+        opened = {cell.group.name for cell in planned if cell.missing or cell.data is not None}
         others = sorted(
             {
                 cell.group.name
                 for cell in planned
-                if cell.problem is None
+                if cell.group.name not in opened
                 and cell.config.checksum != checksums().get(cell.group.name, cell.config.checksum)
             }
         )
@@ -82,6 +86,26 @@ class Grid:
                 f"evaluating {duration(evaluating)})"
             )
         return found
+
+    def job(self, planned: PlannedCell) -> Job:
+        data = None if planned.data is None else location(planned.data)
+        about = {"data": data, **planned.config.identity.to_json()}
+        return Job(self.name, planned.label, planned.missing, about)
+
+    def ready(self, job: Job) -> PlannedCell:
+        config = CellConfig.from_identity(Identity.from_json(job.about, CELL, job.label))
+        group, data = tasks.get(config.group), job.about["data"]
+        entry = algorithms.recorded(config.algorithm, config.source, job.label)
+        return PlannedCell(
+            job.label,
+            group,
+            None if data is None else Path(data),
+            composition(entry, config.group, config.hyperparameters),
+            config,
+            None,
+            job.seeds,
+            grid.evaluated_tasks(self.suite, group, config),
+        )
 
     def run(
         self, planned: Sequence[PlannedCell], folder: Path, on_progress: OnProgress

@@ -6,10 +6,14 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from goatrl import algorithms
+from goatrl.disk.identity import Identity
 from goatrl.experiments import grid, timing
 from goatrl.experiments.claims import Verdict
-from goatrl.experiments.experiment import OnProgress, Prepare, Progress, Request, register
-from goatrl.experiments.timing import PlannedTiming, Timing
+from goatrl.experiments.experiment import Job, OnProgress, Prepare, Progress, Request, register
+from goatrl.experiments.records import TIMING
+from goatrl.experiments.timing import Config, PlannedTiming, Timing
+from goatrl.runs.offline import composition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +33,17 @@ class TrainingTime:
 
     def notes(self, planned: Sequence[PlannedTiming]) -> list[str]:
         return []
+
+    def job(self, planned: PlannedTiming) -> Job:
+        about = {"interval": planned.interval, **planned.config.identity.to_json()}
+        return Job(self.name, planned.label, planned.missing, about)
+
+    def ready(self, job: Job) -> PlannedTiming:
+        identity = Identity.from_json(job.about, TIMING, job.label)
+        config = Config.from_identity(identity)
+        entry = algorithms.recorded(config.algorithm, config.source, job.label)
+        algorithm = composition(entry, config.group, config.hyperparameters)
+        return PlannedTiming(job.label, algorithm, config, job.about["interval"], None)
 
     def run(
         self, planned: Sequence[PlannedTiming], folder: Path, on_progress: OnProgress
