@@ -1,5 +1,6 @@
 # make demo   train five algorithms on PointReach, print the table beside the paper's, draw the trajectories
 # make test   lint, types, tests
+# make test-fast   only the quick tests, for the inner loop
 # Both set up everything they need in .venv first; the tests of the report also need a browser, which is installed if there is none.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -12,7 +13,7 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 install = if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(1); \
 	else sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends $(1); fi
 
-.PHONY: demo test check browser clean
+.PHONY: demo test test-fast check browser clean
 
 demo: $(READY)
 	$(BIN)/goat bench pointreach --groups pointreach-non-expert-10 --algorithms bc gcsl cql_her wgcsl goat --seeds 3 --out demo
@@ -21,15 +22,18 @@ demo: $(READY)
 test: check browser
 	$(BIN)/pytest
 
+test-fast: $(READY)
+	$(BIN)/pytest -m 'not slow'
+
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 browser:
-	@for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; \
-	echo "No browser found for the tests of the report; installing Debian's chromium"; \
-	{ $(call install,chromium); } || echo "That failed: the tests that need a browser will be skipped"
+	@if command -v chromedriver >/dev/null; then for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; fi; \
+	echo "No browser with its driver found for the tests of the report; installing Debian's chromium and chromium-driver"; \
+	{ $(call install,chromium chromium-driver); } || echo "That failed: the tests that need a browser will be skipped"
 
 $(READY): pyproject.toml constraints.txt Makefile
 	@test -n "$(PYTHON)" || { echo "goatrl needs Python 3.11, 3.12 or 3.13; install one, or say make PYTHON=/path/to/python"; exit 1; }

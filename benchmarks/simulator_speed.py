@@ -24,24 +24,23 @@ import numpy as np
 from goatrl import algorithms, tasks
 from goatrl.evaluation.episodes import evaluate
 from goatrl.learn import normalize
-from goatrl.sim import robots
-from goatrl.sim.mujoco import Simulator
 from goatrl.training.offline import init
 
 STEPS = 49
 APPROACH = 15
-GROUPS = {group.family: group.name for group in tasks.robots()}  # one of each family
+GROUPS = {group.family.name: group.name for group in tasks.robots()}  # one of each robot
+FAMILIES = tasks.families()
 
 
 def actions_with_contact(family: str, starts: np.ndarray, seed: int = 0) -> np.ndarray:
     """(STEPS, robots, action_dim): towards the object, then at random."""
-    simulator = Simulator(family, len(starts))
+    simulator = FAMILIES[family].simulator(len(starts))
     observations, _ = simulator.reset(starts)
     actions = np.random.default_rng(seed).uniform(
         -1, 1, (STEPS, len(starts), tasks.get(GROUPS[family]).spec.action_dim)
     )
     for step in range(STEPS):
-        if simulator.robot.has_object and step < APPROACH:
+        if simulator.robot.start_dim and step < APPROACH:
             actions[step, :, :3] = np.clip(10 * (observations[:, 3:6] - observations[:, :3]), -1, 1)
         observations, _ = simulator.step(actions[step])
     simulator.close()
@@ -50,7 +49,7 @@ def actions_with_contact(family: str, starts: np.ndarray, seed: int = 0) -> np.n
 
 def batched(family: str, starts: np.ndarray, actions: np.ndarray, threads: int) -> float:
     """Robot steps per second of the batched simulator."""
-    simulator = Simulator(family, len(starts), threads)
+    simulator = FAMILIES[family].simulator(len(starts), threads)
     begun = time.perf_counter()
     simulator.reset(starts)
     for row in actions:
@@ -62,7 +61,7 @@ def batched(family: str, starts: np.ndarray, actions: np.ndarray, threads: int) 
 
 def bare(family: str, starts: np.ndarray, actions: np.ndarray) -> float:
     """Steps per second of mj_step alone on one thread, along the same trajectories."""
-    simulator = Simulator(family, len(starts), 1)
+    simulator = FAMILIES[family].simulator(len(starts), 1)
     simulator.reset(starts)
     seconds = 0.0
     step = mujoco.mj_step
@@ -86,13 +85,13 @@ def library_starts(family: str, count: int) -> np.ndarray:
     """Where the library's environment puts the object for seeds 0, 1, …, so that all contestants
     run the same trajectories.
     """
-    environment = robots.get(family).environment
-    if not robots.get(family).has_object:
+    robot = FAMILIES[family].robot
+    if not robot.start_dim:
         return np.zeros((count, 0))
     starts = []
     for seed in range(count):
-        environment.reset(seed=seed)
-        starts.append(environment.data.joint("object0:joint").qpos[:2].copy())
+        robot.environment.reset(seed=seed)
+        starts.append(robot.environment.data.joint("object0:joint").qpos[:2].copy())
     return np.array(starts)
 
 
@@ -128,7 +127,7 @@ def registered(family: str) -> str:
     if name not in gymnasium.registry:
         gymnasium.register(
             name,
-            entry_point=partial(robots.make_environment, family, prune=False),
+            entry_point=partial(FAMILIES[family].make_environment, prune=False),
             max_episode_steps=STEPS + 1,
         )
     return name

@@ -22,7 +22,7 @@ import numpy as np
 
 from goatrl import algorithms
 from goatrl.learn import normalize, quantile
-from goatrl.learn.networks import init_ensemble, init_mlp
+from goatrl.learn.networks import Architecture, init_ensemble, init_mlp
 from goatrl.learn.parameters import stack
 from goatrl.training import offline as training
 from goatrl.types import Episodes, Settings, make_episodes
@@ -63,7 +63,7 @@ def update_time(
     )
     on_device = jax.tree.map(jnp.asarray, episodes)
     state = training.init(group, spec, normalize.from_episodes(episodes))
-    periods = updates // settings.target_every
+    periods = updates // settings.target_period
 
     def call() -> object:
         nonlocal state
@@ -72,7 +72,7 @@ def update_time(
         )
         return metrics
 
-    return best_time(call, repeats) / (periods * settings.target_every)
+    return best_time(call, repeats) / (periods * settings.target_period)
 
 
 def matrix_products_time(repeats: int) -> float:
@@ -80,8 +80,9 @@ def matrix_products_time(repeats: int) -> float:
     optimiser, sampling.
     """
     key = jax.random.key(0)
-    actor = [layer["w"] for layer in init_mlp(key, OBSERVATION + GOAL, ACTION)]
-    critics = [layer["w"] for layer in init_ensemble(key, CRITICS, OBSERVATION + GOAL + ACTION, 1)]
+    seen, shape = OBSERVATION + GOAL, Architecture()
+    actor = [layer["w"] for layer in init_mlp(key, seen, ACTION, shape).layers]
+    critics = [layer["w"] for layer in init_ensemble(key, CRITICS, seen + ACTION, 1, shape).layers]
     x, xa = (
         jax.random.normal(key, (BATCH, OBSERVATION + GOAL)),
         jax.random.normal(key, (BATCH, OBSERVATION + GOAL + ACTION)),

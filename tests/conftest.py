@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -10,8 +11,37 @@ import numpy as np
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from goatrl.data import pointreach
+from goatrl import cli, tasks
+from goatrl.data import of_group
 from goatrl.types import Episodes, make_episodes
+
+ROOT = Path(__file__).parents[1]
+# Measured with one process on a quiet machine: what takes more than about five seconds by itself.
+SLOW = {
+    "contract",
+    "probe",
+    "training",
+    "runs",
+    "test_ablate",
+    "test_cli",
+    "test_cli_data",
+    "test_collect",
+    "test_data_figures",
+    "test_docs",
+    "test_environments",
+    "test_evaluate_robots",
+    "test_figures",
+    "test_finetuning_suite",
+    "test_grid",
+    "test_minari",
+    "test_mujoco",
+    "test_new_robot",
+    "test_page",
+    "test_timing",
+    "test_trust",
+    "test_uncertainty",
+    "test_view",
+}
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # Strict dtype promotion is not possible as well: optax raises Python floats to integer powers.
@@ -19,9 +49,35 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 hypothesis_settings.register_profile("goatrl", deadline=None, max_examples=60, derandomize=True)
 hypothesis_settings.load_profile("goatrl")
 
+# Workers, and runs, share what they compile.
+jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
 REFERENCE_DATA = Path(
     os.environ.get("GOATRL_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "reference-data")
 )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test-fast` leaves out what is slow."""
+    for item in items:
+        if SLOW & {item.path.stem, *item.path.relative_to(ROOT).parts}:
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_leave_the_cache_alone() -> Iterator[None]:
+    """Those of a user go into the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cli, "keep_compiled_programs", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _programs_are_forgotten() -> Iterator[None]:
+    """Hundreds of them fill gigabytes; what another module needs too comes from the cache."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +93,7 @@ def reference_data() -> Path:
 
 @pytest.fixture(scope="session")
 def point_episodes() -> Episodes:
-    return pointreach.make("pointreach-non-expert-10")
+    return of_group(tasks.get("pointreach-non-expert-10"))
 
 
 @pytest.fixture(scope="session")

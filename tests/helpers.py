@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import jax
@@ -11,19 +13,67 @@ import pyarrow as pa
 import pytest
 
 from goatrl import algorithms, cli
+from goatrl.algorithms import registry
 from goatrl.evaluation.episodes import SCHEMA
 from goatrl.experiments import timing
 from goatrl.experiments.curves import Curve
 from goatrl.experiments.records import Cell, CellConfig, Training
-from goatrl.learn.parameters import hyperparameters
-from goatrl.types import Spec
+from goatrl.learn.networks import MLP
+from goatrl.learn.parameters import described
+from goatrl.types import Batch, Spec, TrainState, pytree
 
 ROOT = Path(__file__).parents[1]
 
 
-def linear(*weights: float, bias: float = 0.0):
+@contextmanager
+def own_algorithms() -> Iterator[None]:
+    """What a file registers in here is forgotten afterwards."""
+    before = dict(registry._ENTRIES)
+    try:
+        yield
+    finally:
+        registry._ENTRIES.clear()
+        registry._ENTRIES.update(before)
+
+
+@pytree
+class AsItIs:
+    """A normaliser that changes nothing, not even what lies far out."""
+
+    def observation(self, x: jax.Array) -> jax.Array:
+        return x
+
+    def goal(self, x: jax.Array) -> jax.Array:
+        return x
+
+
+def acting(**params: jax.Array) -> TrainState:
+    """The state of agents that only act, on inputs as they are; leading axis: members."""
+    return TrainState(None, params, None, None, None, AsItIs())
+
+
+def network(*layers, activation: str = "relu") -> MLP:
+    """A network of these layers: (weights, biases) each."""
+    pairs = [
+        {"w": jnp.asarray(w, jnp.float32), "b": jnp.asarray(b, jnp.float32)} for w, b in layers
+    ]
+    return MLP(tuple(pairs), activation)
+
+
+def linear(*weights: float, bias: float = 0.0, activation: str = "relu") -> MLP:
     """A network of one layer: weights · inputs + bias."""
-    return ({"w": jnp.asarray(weights)[:, None], "b": jnp.asarray([bias])},)
+    return network(([[weight] for weight in weights], [bias]), activation=activation)
+
+
+def make_batch(**arrays) -> Batch:
+    """A batch of these arrays. Policy goals are value goals, unless given."""
+    reward = arrays["reward"]
+    others = {
+        "next_achieved": jnp.zeros_like(arrays["achieved"]),
+        "policy_goal": arrays["goal"],
+        "mask": jnp.ones_like(reward) - reward,
+    }
+    return Batch(**(others | arrays))
 
 
 def ensemble(*members):
@@ -88,7 +138,9 @@ def made_timing(
     """A record of the time that an algorithm trains."""
     name = next((column.algorithm for column in timing.COLUMNS if column.label == label), None)
     numbers = (
-        {} if name is None else hyperparameters(algorithms.get(name).build(timing.GROUP.settings))
+        {}
+        if name is None
+        else described(algorithms.get(name).build(timing.GROUP.settings))["hyperparameters"]
     )
     source = "3" * 64 if name is None else ""  # the user's own
     config = timing.Config(

@@ -5,6 +5,8 @@ name.
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,8 +18,9 @@ SOURCE = Path(goatrl.__file__).parent
 ORDER = [
     "types",
     "disk",
+    "robots",  # a robot exists before there is anything for it to reach
     "tasks",
-    "sim",
+    "sim",  # tasks as Gymnasium environments
     "data",
     "learn",
     "algorithms",
@@ -75,3 +78,27 @@ def test_no_pickle_is_loaded_outside_the_array_reader() -> None:
         imports_pickle = any(alias.name == "pickle" for node in imports for alias in node.names)
         assert imports_pickle == (path == SOURCE / "data" / "goat_pickle.py")
         assert "allow_pickle=True" not in path.read_text()
+
+
+def test_nothing_but_the_robots_asks_which_robot_it_is() -> None:
+    for path in MODULES:
+        if room(path) == "robots":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            compared = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+            keys = [node.slice] if isinstance(node, ast.Subscript) else []
+            asked = [ast.unparse(each) for each in (*compared, *keys)]
+            assert not [text for text in asked if text.endswith("family.name")], (
+                f"{path}:{node.lineno}"
+            )
+
+
+def test_pointreach_does_not_pay_for_the_simulator() -> None:
+    code = (
+        "import sys\n"
+        "from goatrl import data, tasks\n"
+        "data.of_group(tasks.get('pointreach-expert-10'))\n"
+        "print('mujoco' in sys.modules)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"

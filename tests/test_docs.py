@@ -1,9 +1,10 @@
-"""The README is executed: every command of the tour, every Python block, every file that it asks
-the reader to write.
+"""README and docs/ are executed: every command, every Python block, every file that they ask the
+reader to write.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -13,16 +14,39 @@ from pathlib import Path
 
 import pytest
 
-from goatrl import algorithms, cli, learn
+from goatrl import algorithms, cli, learn, tasks, types
+from goatrl.algorithms import registry
 from goatrl.experiments import curves, finetuning, grid, suites, timing
 from goatrl.learn import policies, quantile, samplers, values, weights
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
+from goatrl.tasks import registry as task_registry
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, flags=re.DOTALL)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of every fenced block. What is not to be executed has another language than
+    bash or python.
+    """
+    return re.findall(r"```(\w+)\n(.*?)```", page.read_text(), flags=re.DOTALL)
+
+
+def commands(block: str) -> list[str]:
+    return [line for line in block.replace("\\\n", " ").splitlines() if line.startswith("goat ")]
+
+
+def executed(page: Path) -> bool:
+    own_test = page.name == "theory.md"  # tests/test_theory.py compares what it prints, too
+    return not own_test and any(
+        kind == "python" or (kind == "bash" and commands(text)) for kind, text in blocks(page)
+    )
+
+
+EXECUTED = [page for page in PAGES if executed(page)]
 
 
 def test_both_make_commands_exist() -> None:
@@ -32,30 +56,48 @@ def test_both_make_commands_exist() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
 
 
-def test_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in one folder, as a reader would."""
+def test_the_pages_with_commands_are_known() -> None:
+    names = {page.name for page in EXECUTED}
+    assert names >= {
+        "README.md",
+        "command-line.md",
+        "robots.md",
+        "own-data.md",
+        "own-algorithm.md",
+        "benchmark.md",
+    }
+    for name in ("README.md", "own-data.md", "own-algorithm.md"):
+        assert {
+            kind for kind, _ in blocks(next(page for page in EXECUTED if page.name == name))
+        } >= {"bash", "python"}
+
+
+@pytest.mark.parametrize("page", EXECUTED, ids=lambda page: page.name)
+def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, in one folder, as a reader would; every page on its own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
-    commands, ran = 0, 0
-    for language, block in BLOCKS:
+    # A tenth of the updates: that a page runs is tested here, not what it finds.
+    quick = {
+        name: dataclasses.replace(
+            group,
+            settings=dataclasses.replace(group.settings, updates=group.settings.updates // 10),
+        )
+        for name, group in tasks.groups().items()
+    }
+    monkeypatch.setattr(task_registry, "_GROUPS", quick)
+    # what a page registers is forgotten after it
+    monkeypatch.setattr(registry, "_ENTRIES", algorithms.entries())
+    for language, block in blocks(page):
         if language == "python":
             name = re.match(r"# (\w+\.py)\n", block)
             if name:
                 Path(name[1]).write_text(block)
             else:
-                exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
-            ran += 1
+                exec(compile(block, page.name, "exec"), {"__name__": "page"})
         if language == "bash":
-            for line in block.replace("\\\n", " ").splitlines():
-                words = shlex.split(line, comments=True)
-                if (
-                    words[:1] == ["goat"] and "results/" not in line
-                ):  # the benchmark itself takes a quarter of an hour
-                    assert cli.main(words[1:]) == 0, line
-                    commands += 1
-    assert commands >= 8
-    assert ran >= 2
+            for line in commands(block):
+                assert cli.main(shlex.split(line, comments=True)[1:]) == 0, line
 
 
 def test_the_speed_benchmark_runs(
@@ -78,14 +120,39 @@ def test_the_speed_benchmark_runs(
 
 def test_links_of_the_docs_lead_somewhere() -> None:
     for page in [
-        ROOT / "README.md",
-        *(ROOT / "docs").glob("*.md"),
+        *PAGES,
+        ROOT / "CHANGELOG.md",
+        ROOT / "results" / "README.md",
         ROOT / "benchmarks" / "README.md",
     ]:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            assert "://" in target or (page.parent / target).exists(), (
-                f"{page.name} links to {target}"
-            )
+        for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):
+            there = page if not target else page.parent / target
+            assert "://" in target or there.exists(), f"{page.name} links to {target}"
+            if anchor and there.suffix == ".md":
+                assert anchor in anchors(there), f"{page.name} links to {target}#{anchor}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Of the headings, as GitHub makes them: in lower case, spaces as dashes, without
+    punctuation.
+    """
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_messages_that_are_explained_exist() -> None:
+    """The longest piece of each message in docs/troubleshooting.md, between the names that
+    differ.
+    """
+    sources = [*(ROOT / "src").rglob("*.py"), ROOT / "Makefile"]
+    # A message may be written as several literals, one below the other.
+    written = re.sub(r'"\n\s*f?"', "", "\n".join(path.read_text() for path in sources))
+    page = " ".join((ROOT / "docs" / "troubleshooting.md").read_text().split())
+    messages = [*re.findall(r"\*\*`([^`]+)`", page), *re.findall(r"\| `([^`]+)` \|", page)]
+    assert len(messages) >= 25
+    for message in messages:
+        if not message.startswith("RESOURCE_EXHAUSTED"):  # which is JAX's
+            assert max(message.split("…"), key=len) in written, message
 
 
 def test_every_algorithm_is_documented() -> None:
@@ -103,13 +170,14 @@ def test_every_algorithm_is_documented() -> None:
 def test_every_function_that_the_docs_name_exists() -> None:
     page = (ROOT / "docs" / "algorithms.md").read_text()
     rooms = {
+        "types": types,
         "samplers": samplers,
         "values": values,
         "weights": weights,
         "quantile": quantile,
         "policies": policies,
     }
-    named = re.findall(r"`(samplers|values|weights|quantile|policies)\.(\w+)`", page)
+    named = re.findall(rf"`({'|'.join(rooms)})\.(\w+)`", page)
     assert len(named) >= 15
     for room, function in named:
         assert hasattr(rooms[room], function), f"goatrl.learn.{room}.{function}"
@@ -134,7 +202,6 @@ def test_tables_are_printed_again_without_datasets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     for record in (ROOT / "results" / "robots").glob("hand-near-far--gofar*.parquet"):
         shutil.copy(record, tmp_path)
     assert cli.main(["bench", "ablation-gofar", "--out", str(tmp_path)]) == 0
@@ -148,7 +215,6 @@ def test_curves_are_printed_again_without_datasets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "empty"))
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     published = ROOT / "results" / "finetune"
     for record in published.glob("finetune-ddpg--push-left-right--*.parquet"):
         shutil.copy(record, tmp_path)

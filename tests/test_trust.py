@@ -12,15 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from goatrl import algorithms, cli, tasks
+from goatrl import algorithms, tasks
 from goatrl import data as datasets
 from goatrl.algorithms import registry
 from goatrl.disk import checkpoint
 from goatrl.experiments.loading import load_policy
 from goatrl.experiments.records import CellConfig, Training
 from goatrl.learn.parameters import override
-from goatrl.runs import finetune
-from goatrl.runs.finetune import Recipe
+from goatrl.robots import Finetuning
 from goatrl.runs.folder import RunFolder
 from goatrl.runs.offline import Run
 from goatrl.types import GoatError, Settings, make_episodes
@@ -46,7 +45,6 @@ NAME_IT = "name its file with --algorithm FILE (in Python: load_policy(path, alg
 
 @pytest.fixture(autouse=True)
 def own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setattr(registry, "_ENTRIES", {})
     monkeypatch.chdir(tmp_path)
     new_process()
@@ -175,11 +173,8 @@ def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(
 def test_fine_tuning_by_ones_own_algorithm(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(
-        finetune.RECIPES,
-        "reach",
-        Recipe(5, batch_size=8, round=4, evaluate_every=2, evaluated_episodes=4),
-    )
+    recipe = Finetuning(5, batch_size=8, round=4, judge_every=2, judged_episodes=4)
+    monkeypatch.setitem(vars(tasks.get(REACH).family), "finetuning", recipe)
     generator = np.random.default_rng(0)
     achieved = 1.0 + 0.1 * generator.normal(size=(5, 11, 3))
     observations = np.concatenate([achieved, generator.normal(size=(5, 11, 7))], axis=-1)

@@ -1,4 +1,4 @@
-"""The nouns of the package, and the one error type that users see.
+"""The nouns of the package, when a goal is reached, and the one error type that users see.
 
 Array layout of a dataset of N episodes with T actions each (PointReach and the robots: T = 49)::
 
@@ -73,14 +73,30 @@ class Spec:
     goal_threshold: float
 
 
+# One definition for NumPy and for JAX arrays. Numbers stay in the precision they come in, so that
+# rewards within a compiled program, recorded episodes and exported datasets agree.
+
+
+def distance(achieved: Any, goal: Any) -> Any:
+    """‖φ(s) − g‖: (…, goal_dim) → (…)."""
+    difference = achieved - goal
+    numpy = difference.__array_namespace__()  # NumPy's or JAX's
+    return numpy.sqrt(numpy.sum(difference**2, axis=-1))
+
+
+def reached(achieved: Any, goal: Any, threshold: float) -> Any:
+    """Whether ‖φ(s) − g‖ ≤ δ: (…, goal_dim) → (…)."""
+    return distance(achieved, goal) <= threshold
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """The numbers that the paper sets per task group; the defaults are those of most groups."""
 
     updates: int = 40_000
     batch_size: int = 512
-    target_every: int = 20
-    target_keep: float = 0.95
+    target_period: int = 20
+    polyak: float = 0.95
     relabel: float = 1.0
     alpha_growth: float = 0.01
     alpha_max: float = 80.0
@@ -180,8 +196,15 @@ def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) ->
 
 @pytree
 class Batch:
-    """B transitions after relabelling. `offset` is how many steps ahead the goal was achieved, 0
-    where it was not relabelled.
+    """B transitions as a sampler draws them, one row each: (B, …).
+
+    Values are learned for `goal`, the policy is trained towards `policy_goal`; most samplers draw
+    one goal for both. `offset` is how many steps ahead the goal was achieved, 0 if it was not taken
+    from later in the same episode. `mask` is 0 where the transition reaches the goal and 1
+    elsewhere: algorithms for which an episode ends at its goal multiply what they bootstrap by it.
+
+    A sampler that draws more puts it into one of the three dictionaries: observations and goals are
+    normalised like those above, `extras` are left as they are.
     """
 
     observation: jax.Array
@@ -189,9 +212,15 @@ class Batch:
     next_observation: jax.Array
     initial_observation: jax.Array
     achieved: jax.Array
+    next_achieved: jax.Array
     goal: jax.Array
+    policy_goal: jax.Array
     reward: jax.Array
+    mask: jax.Array
     offset: jax.Array
+    extra_observations: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
+    extra_goals: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
+    extras: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
 
 
 @pytree
@@ -202,24 +231,41 @@ class TrainState:
     params: Pytree
     target: Pytree
     optimizer: Pytree
-    weights: Pytree
-    normalizer: Pytree
+    weight_state: Pytree  # running statistics and small networks of an imitation's weights
+    normalizer: Pytree  # set by the training loop, which applies it
+
+
+class Sampler(Protocol):
+    """Draws what an algorithm learns from, inside jit."""
+
+    def sample(
+        self,
+        key: jax.Array,
+        episodes: Episodes,
+        size: int,
+        threshold: float,
+        count: jax.Array | None = None,
+    ) -> Batch:
+        """`size` transitions with their goals; a goal within `threshold` counts as reached.
+
+        In a buffer that is still being filled only the first `count` episodes may be drawn.
+        """
 
 
 class Algorithm(Protocol):
-    """The contract. All methods are pure; the object itself is a pytree whose float leaves may
-    carry a sweep axis.
+    """The contract. All methods are pure. The object is a pytree whose float leaves may carry a
+    sweep axis.
+
+    The training loop samples, normalises and calls: an algorithm sees normalised inputs only, in
+    `update` as in `act`.
     """
 
     @property
-    def relabel(self) -> Any:
-        """Probability with which a sampled goal is replaced by one that was achieved later in the
-        episode.
-        """
+    def sampler(self) -> Sampler: ...
 
     @property
-    def target_every(self) -> int:
-        """The training loop calls `sync` after every so many updates."""
+    def target_period(self) -> int:
+        """The training loop calls `update_target` after every so many updates."""
 
     def init(self, key: jax.Array, spec: Spec) -> TrainState: ...
 
@@ -227,7 +273,8 @@ class Algorithm(Protocol):
         self, state: TrainState, batch: Batch, key: jax.Array
     ) -> tuple[TrainState, Metrics]: ...
 
-    def sync(self, state: TrainState) -> TrainState:
+    def update_target(self, state: TrainState) -> TrainState:
         """Move the target networks towards the online ones."""
 
-    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array: ...
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        """Actions in [-1, 1]: (B, observation_dim), (B, goal_dim) → (B, action_dim)."""

@@ -44,7 +44,6 @@ def short_ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         suites, "get", lambda name: dataclasses.replace(whole, columns=whole.columns[:2])
     )
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     actions = np.random.default_rng(0).uniform(-1, 1, (20, HORIZON, 2))
     achieved = np.concatenate([np.zeros((20, 1, 2)), actions.cumsum(axis=1)], axis=1)

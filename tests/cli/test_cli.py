@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from goatrl import algorithms, cli
+from goatrl import algorithms
 from goatrl import data as datasets
 from goatrl.evaluation.episodes import OnProgress, evaluate
 from goatrl.experiments import grid, records
@@ -49,7 +49,6 @@ GROUP = "pointreach-non-expert-10"
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
 
 
@@ -106,7 +105,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
         (["train", "goat", "--group", GROUP, "--out", "run", "--seeds", "0"], "at least one"),
         (
             ["train", "goat", "--group", GROUP, "--out", "run", "--updates", "7"],
-            "multiple of target_every (4), not 7",
+            "multiple of target_period (4), not 7",
         ),
         (["train", "./no_such.py", "--group", GROUP, "--out", "run"], "no such file: no_such.py"),
         (

@@ -34,7 +34,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collection = dataclasses.replace(group.collection, episodes=6)
     monkeypatch.setitem(registry._GROUPS, NAME, dataclasses.replace(group, collection=collection))
     monkeypatch.setattr(collect, "WAVE", 8)
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 

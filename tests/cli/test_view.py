@@ -30,9 +30,9 @@ from goatrl.experiments.records import CellConfig, Training
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters
 from goatrl.report import video
+from goatrl.robots.physics.camera import Camera, off_screen
+from goatrl.robots.reach import REACH as ROBOT
 from goatrl.runs.offline import Run, configure
-from goatrl.sim import robots
-from goatrl.sim.render import Camera, off_screen
 from goatrl.training.offline import init
 from goatrl.types import GoatError, make_episodes
 
@@ -51,7 +51,6 @@ def egl() -> None:
 @pytest.fixture(autouse=True)
 def small_and_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(goatrl.sim.gym, "PICTURE_SIZE", 48)
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
 
 
@@ -92,7 +91,7 @@ def test_looking_changes_nothing(name: str, egl: None) -> None:
 
 
 def test_the_goal_is_drawn_where_it_is(egl: None) -> None:
-    robot = robots.get("reach")
+    robot = ROBOT.robot
     state = mujoco.MjData(robot.model)
     robot.reset(state, np.zeros(0))
     camera = Camera(robot, 96)
@@ -112,7 +111,7 @@ def test_without_egl_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.delattr(mujoco, "egl", raising=False)
     monkeypatch.setitem(sys.modules, "mujoco.egl", None)
     with pytest.raises(GoatError, match="apt-get install libegl1 libgl1-mesa-dri") as refused:
-        Camera(robots.get("reach"), 48)
+        Camera(ROBOT.robot, 48)
     assert "\n" not in str(refused.value)
 
 

@@ -5,6 +5,7 @@ here without a further line.
 from __future__ import annotations
 
 import dataclasses
+import json
 from functools import cache
 from pathlib import Path
 
@@ -13,28 +14,43 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl import algorithms
-from goatrl.data import pointreach
+from goatrl import algorithms, tasks
+from goatrl.data import of_group
 from goatrl.disk import checkpoint
 from goatrl.experiments import agents
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.training import offline
 from goatrl.types import Settings, TrainState
+from helpers import ROOT, own_algorithms
 
-SETTINGS = Settings(updates=8, batch_size=16, target_every=4, target_keep=0.9, alpha_growth=5.0)
+SETTINGS = Settings(updates=8, batch_size=16, target_period=4, polyak=0.9, alpha_growth=5.0)
 SEEDS = (3, 11)
-EPISODES = pointreach.make("pointreach-non-expert-10")
+EPISODES = of_group(tasks.get("pointreach-non-expert-10"))
 SPEC = EPISODES.spec(goal_threshold=1.0)
 NORMALIZER = normalize.from_episodes(EPISODES)
+SMALL = (32, 32)  # the contract says nothing about the width of networks
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+FILES = {path.stem: path for path in EXAMPLES if "@register(" in path.read_text()}
 NAMES = [
-    pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in sorted(algorithms.entries())
+    pytest.param(name, marks=pytest.mark.xdist_group(name))
+    for name in (*sorted(algorithms.entries()), *FILES)
 ]
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 
 
+@cache
+def entry(name: str) -> algorithms.Entry:
+    if name not in FILES:
+        return algorithms.get(name)
+    with own_algorithms():
+        return algorithms.load_file(FILES[name])
+
+
 def build(name: str):
-    return algorithms.get(name).build(SETTINGS)
+    algorithm = entry(name).build(SETTINGS)
+    known = "architecture.hidden" in hyperparameters(algorithm)
+    return override(algorithm, {"architecture.hidden": SMALL}) if known else algorithm
 
 
 def run(members) -> offline.Chunk:
@@ -69,7 +85,7 @@ def test_the_paper_is_complete() -> None:
 @every_algorithm
 def test_metrics_are_finite_and_named(name: str) -> None:
     metrics = trained(name).metrics
-    assert "policy_loss" in metrics
+    assert any(metric.endswith("_loss") for metric in metrics), "progress bars show losses"
     for values in metrics.values():
         assert values.shape == (len(SEEDS), 4)  # the last chunk: four updates of each seed
         assert np.isfinite(values).all()
@@ -80,12 +96,13 @@ def test_training_moves_every_network(name: str) -> None:
     state = trained(name).state
     start = offline.init([(build(name), seed) for seed in SEEDS], SPEC, NORMALIZER)
     assert np.asarray(state.step).tolist() == [8, 8]
-    for part in ("policy", "value"):
-        if start.params[part] == ():
-            continue
-        for tree, before in ((state.params, start.params), (state.target, start.target)):
-            assert not same_bytes(tree[part], before[part]), f"{part} did not move"
-    assert not same_bytes(state.params, state.target), "the target must lag behind"
+    for tree, before in ((state.params, start.params), (state.target, start.target)):
+        for part in tree:
+            if leaves(before[part]):
+                assert not same_bytes(tree[part], before[part]), f"{part} did not move"
+    for part in state.target:
+        if leaves(state.target[part]):
+            assert not same_bytes(state.params[part], state.target[part]), "targets lag behind"
 
 
 @every_algorithm
@@ -116,7 +133,7 @@ def test_actions_are_in_range_and_depend_on_the_goal(name: str) -> None:
     goal = jnp.asarray(
         [[10.0, 0.0], [-10.0, 0.0], [0.0, 1e6]]
     )  # the last one far outside, to be clipped
-    action = np.asarray(build(name).act(state, observation, goal))
+    action = np.asarray(normalize.act(build(name), state, observation, goal))
     assert action.shape == (3, 2)
     assert np.abs(action).max() <= 1.0
     assert not np.array_equal(action[0], action[1])
@@ -125,15 +142,15 @@ def test_actions_are_in_range_and_depend_on_the_goal(name: str) -> None:
 @every_algorithm
 def test_what_a_benchmark_keeps_of_agents_acts_as_they_do(name: str) -> None:
     algorithm, whole = build(name), trained(name).state
-    kept = agents.that_acts(algorithm, SPEC, whole)
+    kept = agents.prune_to_policy(algorithm, SPEC, whole)
     pair = (EPISODES.observations[:5, 0], EPISODES.goals[:5])
     for member in range(len(SEEDS)):
         one, other = (
-            algorithm.act(jax.tree.map(lambda leaf, m=member: leaf[m], each), *pair)
+            normalize.act(algorithm, jax.tree.map(lambda leaf, m=member: leaf[m], each), *pair)
             for each in (whole, kept)
         )
         np.testing.assert_array_equal(one, other)
-    assert not jax.tree.leaves((kept.target, kept.optimizer))
+    assert not jax.tree.leaves(kept.optimizer), "acting needs no optimiser"
 
 
 @every_algorithm
@@ -152,31 +169,33 @@ def test_checkpoint_is_the_identity(name: str, tmp_path: Path) -> None:
 
 @every_algorithm
 def test_a_float_is_a_sweep_axis(name: str) -> None:
-    slow, fast = (override(build(name), {"learning_rate": rate}) for rate in (1e-5, 1e-2))
-    state = run([(slow, SEEDS[0]), (fast, SEEDS[0])]).state
-    start = offline.init([(slow, SEEDS[0])], SPEC, NORMALIZER).params["policy"]
-    pairs = list(zip(leaves(state.params["policy"]), leaves(start), strict=True))
-    moved = [
-        sum(np.abs(after[member] - before[0]).sum() for after, before in pairs) for member in (0, 1)
-    ]
-    assert moved[1] > 10 * moved[0]
+    """An agent beside one with other numbers learns what it learns beside one with its own."""
+    algorithm = build(name)
+    floats = {k: v for k, v in hyperparameters(algorithm).items() if isinstance(v, float)}
+    assert floats, "there is nothing to sweep"
+    other = override(algorithm, {key: value * 0.9 for key, value in floats.items()})
+    state = run([(algorithm, SEEDS[0]), (other, SEEDS[0])]).state
+    same, changed = (jax.tree.map(lambda leaf, m=m: leaf[m], state.params) for m in (0, 1))
+    alone = jax.tree.map(lambda leaf: leaf[0], trained(name).state.params)
+    for one, two in zip(leaves(alone), leaves(same), strict=True):
+        np.testing.assert_allclose(one, two, rtol=2e-3, atol=2e-4)
+    assert not same_bytes(same, changed)
 
 
 @every_algorithm
-def test_hyperparameters_are_numbers_with_distinct_names(name: str) -> None:
+def test_hyperparameters_can_be_listed_recorded_and_set(name: str) -> None:
     algorithm = build(name)
     found = hyperparameters(algorithm)
-    assert {"learning_rate", "discount", "relabel"} <= set(found)
-    assert all(value is None or isinstance(value, int | float | str) for value in found.values())
+    assert json.loads(json.dumps(found)).keys() == found.keys()
     for parameter, value in found.items():
         if isinstance(value, float):
-            assert (
-                hyperparameters(override(algorithm, {parameter: value + 0.125}))[parameter]
-                == value + 0.125
-            )
+            changed = override(algorithm, {parameter: value + 0.125})
+            assert hyperparameters(changed)[parameter] == value + 0.125
 
 
 @every_algorithm
-def test_the_composition_is_immutable(name: str) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        build(name).learning_rate = 1.0
+def test_the_algorithm_is_immutable(name: str) -> None:
+    algorithm = build(name)
+    field = dataclasses.fields(algorithm)[0].name
+    with pytest.raises(AttributeError):
+        setattr(algorithm, field, None)

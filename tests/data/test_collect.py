@@ -14,13 +14,13 @@ import pytest
 from goatrl import tasks
 from goatrl.data import MissingDataset, cache, collect, experts, of_group
 from goatrl.disk.identity import Identity
-from goatrl.learn.networks import init_mlp, policy_action
+from goatrl.learn.networks import Architecture, init_mlp, policy_action
 from goatrl.learn.normalize import Normalizer
 from goatrl.runs import expert_training
-from goatrl.sim.mujoco import Simulator
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 
+ROBOTS = tasks.families()
 SMALL = 16
 WAVE = collect.WAVE
 
@@ -41,13 +41,13 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_an_expert_acts_as_the_network_it_was_trained_as() -> None:
     generator = np.random.default_rng(0)
-    params = init_mlp(jax.random.key(0), 7, 2, (5, 5, 5))
+    params = init_mlp(jax.random.key(0), 7, 2, Architecture((5, 5, 5)))
     statistics = {"mean": generator.normal(size=7), "std": generator.uniform(0.5, 2.0, 7)}
     cuts = (slice(4), slice(4, 7))
     normalizer = Normalizer(
         *(jnp.float32(value[cut]) for cut in cuts for value in statistics.values())
     )
-    layers = tuple((np.float64(layer["w"]), np.float64(layer["b"])) for layer in params)
+    layers = tuple((np.float64(layer["w"]), np.float64(layer["b"])) for layer in params.layers)
     halves = [
         tuple(np.float64(np.float32(value[cut])) for value in statistics.values()) for cut in cuts
     ]
@@ -73,15 +73,14 @@ def test_an_expert_multiplies_on_one_thread_only(monkeypatch):
     monkeypatch.setattr(np, "tanh", count)
     with library.limit(limits=2):
         before = library.info()
-        experts.get("reach").act(np.zeros((1, 10)), np.zeros((1, 3)))
+        experts.get(ROBOTS["reach"]).act(np.zeros((1, 10)), np.zeros((1, 3)))
         assert library.info() == before
     assert set(threads) == {1}
 
 
-@pytest.mark.parametrize("family", experts.FAMILIES)
-def test_every_expert_ships_with_its_card(family: str) -> None:
-    expert = experts.get(family)
-    spec = next(group.spec for group in tasks.groups().values() if group.family == family)
+@pytest.mark.parametrize("robot", [name for name in ROBOTS if name != "point"])
+def test_every_expert_ships_with_its_card(robot: str) -> None:
+    expert, spec = experts.get(ROBOTS[robot]), ROBOTS[robot].spec
     assert expert.layers[0][0].shape[0] == spec.observation_dim + spec.goal_dim
     assert expert.layers[-1][1].shape == (spec.action_dim,)
     for key in (
@@ -96,18 +95,18 @@ def test_every_expert_ships_with_its_card(family: str) -> None:
     ):
         assert key in expert.card
     assert 0.5 < expert.card["success"] <= 1.0
-    recipe = expert_training.plan(family).identity
+    recipe = expert_training.plan(robot).identity
     card = {name: expert.card[name] for name in recipe.about if name in expert.card}
-    assert Identity.from_json({"config": card}, recipe.kind, family).diff(recipe) == []
+    assert Identity.from_json({"config": card}, recipe.kind, robot).diff(recipe) == []
 
 
-@pytest.mark.parametrize("family", ["push", "pick"])
-def test_an_expert_stays_with_what_it_has_placed(family: str) -> None:
+@pytest.mark.parametrize("robot", ["push", "pick"])
+def test_an_expert_stays_with_what_it_has_placed(robot: str) -> None:
     """A critic whose values were too high once made one flee from it, at full success."""
-    group, expert = tasks.get(f"{family}-left-right"), experts.get(family)
+    group, expert = tasks.get(f"{robot}-left-right"), experts.get(ROBOTS[robot])
     assert group.collection is not None
     starts, goals = group.collection.task.draw([0, 0], 24)
-    with Simulator(family, 24) as simulator:
+    with group.family.simulator(24) as simulator:
         taken = simulator.rollout(
             starts, lambda observations: expert.act(observations, goals), group.spec.horizon
         )
@@ -119,7 +118,9 @@ def test_an_expert_stays_with_what_it_has_placed(family: str) -> None:
 
 def test_unknown_experts_are_refused() -> None:
     with pytest.raises(GoatError, match="did you mean push"):
-        experts.get("pussh")
+        expert_training.plan("pussh")
+    with pytest.raises(GoatError, match="point has no expert"):
+        experts.get(ROBOTS["point"])
 
 
 def test_exploration_is_as_the_paper_says() -> None:
@@ -162,7 +163,7 @@ def test_stopping_early_changes_no_kept_episode(monkeypatch: pytest.MonkeyPatch)
     """Robots that leave the seen region rest; with the filter off during simulation the same
     episodes are kept.
     """
-    group, expert = few("push-left-right", 8), experts.get("push")
+    group, expert = few("push-left-right", 8), experts.get(ROBOTS["push"])
     first = next(collect.waves(group, expert, seed=0))
     everywhere = dataclasses.replace(group, iid=tasks.get("hand-near-far").iid)
     starts = collect._starts_and_goals(group, [0, 0])
@@ -182,7 +183,7 @@ def test_stopping_early_changes_no_kept_episode(monkeypatch: pytest.MonkeyPatch)
 def test_data_filtered_by_its_end_starts_on_both_sides_and_ends_on_one() -> None:
     variant = tasks.get("slide-left-right-by-end")
     border = variant.iid.low[1]
-    wave = next(collect.waves(variant, experts.get("slide"), seed=0))
+    wave = next(collect.waves(variant, experts.get(ROBOTS["slide"]), seed=0))
     objects = np.asarray(wave.kept.achieved)[:, :, 1]
     assert (objects[:, -1] >= border - 1e-6).all()
     started_left = (objects[:, 0] < border).mean()
@@ -237,7 +238,7 @@ def test_a_damaged_or_foreign_beginning_is_not_taken_up(
     group, partial = few("hand-near-far", 10), tmp_path / "x.partial.npz"
     if damage is None:
         other = cache._Partial("00" * 32).after(
-            next(collect.waves(group, experts.get("hand"), seed=5))
+            next(collect.waves(group, experts.get(ROBOTS["hand"]), seed=5))
         )
         other.save(partial)
     else:
@@ -275,3 +276,25 @@ def test_a_damaged_cache_is_one_line(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(GoatError, match=r"hand-near-far\.npz is damaged; delete it"):
         of_group(group)
+
+
+# Datasets in users' caches are compared with these; another recipe would have them made again.
+RECIPES = {
+    "reach-left-right": "ab664438b36672d8ecc670bd3fc847d366e3afc918c27668f7bb734fd0cef617",
+    "reach-near-far": "d48137c51581c0f63e19dda941cb6019b7b0233ce6c311cd06268763b01e0155",
+    "push-left-right": "1c95e7e204ceeea25bc26f1faa8b78969630664fd2482f2d2fcfa26d17d65796",
+    "push-near-far": "b71ffa5cf3861179759528e61152fdefaa7006fe55b7ad3d9f0d8baa97d1d8b3",
+    "pick-left-right": "d24218a706ed9beaee10b10116868b994c34c56aae42e4cc86bf24d21133dc64",
+    "pick-low-high": "bb3411b1b0e10e0ddd0c860e42cedef8144f3469d594e423296638fa13021b72",
+    "slide-left-right": "ba023f3c79a2692b753fd421f37711a091d1f6585bfc6aa95fff71fa479f42c4",
+    "slide-near-far": "98a8a4fa916d79431169aba8b3922824ae1edbbdf01097af1cb85709e14121f8",
+    "hand-near-far": "f78f295986d3e69da7b2d01f11d115379d77dbf7976d6a936e4bd60fe15753d4",
+    "slide-left-right-by-end": "64be957d5846e6920597fecd750822ddf245795d0144f4272886c6539dd37c5c",
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_have_not_changed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collect, "WAVE", WAVE)
+    group = tasks.get(name)
+    assert cache._recipe(group, 0, experts.get(group.family)) == RECIPES[name]

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import goatrl
-from goatrl import cli, tasks
 from goatrl import data as datasets
+from goatrl import tasks
 from goatrl.data import minari
 from goatrl.data.problems import open_problem
 from goatrl.learn.samplers import reached
@@ -37,7 +37,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Minari's folder of datasets, for this test only."""
     folder = tmp_path / "root"
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder))
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     return folder
 
@@ -468,7 +467,7 @@ def test_from_a_group_to_minari_and_back(root: Path, capsys: pytest.CaptureFixtu
     about = metadata(root, f"goatrl/{GROUP}-v0")
     assert (about["author"], about["algorithm_name"], about["goal_threshold"]) == (
         ["goatrl"],
-        "scripted walk",
+        "scripted",
         1.0,
     )
     assert goat("data", "convert", GROUP, "--out", name) == 0

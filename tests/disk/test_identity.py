@@ -123,7 +123,7 @@ def test_schema_1_is_read_with_its_revisions_as_1_and_nothing_at_its_default() -
     read = Identity.from_json({"format": 1, "config": OLD}, "curve", "FILE")
     assert read.kind == "curve"
     assert read.about["revisions"] == {"gofar": 1, "ddpg_her": 1}
-    assert read.facts["hyperparameters"] == OLD["hyperparameters"]
+    assert read.facts["hyperparameters"] == {"hindsight.probability": 0.8, "discount": 0.98}
     assert (read.about["evaluate_every"], read.about["evaluated_episodes"]) == (25, 100)
     assert "judge_every" not in read.about
 

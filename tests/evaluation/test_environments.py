@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,8 @@ from goatrl import cli
 from goatrl import data as datasets
 from goatrl.evaluation import environments
 from goatrl.evaluation.episodes import SCHEMA
-from goatrl.types import GoatError, Spec, make_episodes, pytree
+from goatrl.types import GoatError, Spec, TrainState, make_episodes, pytree
+from helpers import acting
 from worlds import HORIZON, THRESHOLD
 
 SPEC = Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=HORIZON, goal_threshold=THRESHOLD)
@@ -32,13 +32,13 @@ class Walker:
 
     speed: float
 
-    def act(self, state: Any, observation: jax.Array, goal: jax.Array) -> jax.Array:
-        return jnp.clip(goal - observation, -self.speed, self.speed) + state["drift"]
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        return jnp.clip(goal - observation, -self.speed, self.speed) + state.params["drift"]
 
 
 def judge(name: str, *speeds: float, episodes: int = 6, drift: float = 0.0) -> pa.Table:
     members = [(Walker(speed), seed) for seed, speed in enumerate(speeds)]
-    state = {"drift": jnp.full((len(members), 1, 1), drift)}
+    state = acting(drift=jnp.full((len(members), 1, 1), drift))
     return environments.evaluate(members, state, SPEC, f"worlds:worlds/{name}-v0", episodes)
 
 
@@ -162,7 +162,7 @@ def test_what_does_not_fit_is_one_clear_line(
     (tmp_path / "needy_world.py").write_text("import something_else\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(GoatError) as refused:
-        environments.evaluate([(Walker(1.0), 0)], {"drift": jnp.zeros((1, 1, 1))}, SPEC, name, 2)
+        environments.evaluate([(Walker(1.0), 0)], acting(drift=jnp.zeros((1, 1, 1))), SPEC, name, 2)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -176,7 +176,6 @@ def test_goat_evaluate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run on the user's own data, judged in a module of the folder that they are in."""
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)
     Path("my_world.py").write_text(

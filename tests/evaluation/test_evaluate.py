@@ -14,7 +14,8 @@ from goatrl import tasks
 from goatrl.evaluation.episodes import SCHEMA, evaluate, trajectories
 from goatrl.tasks import Task
 from goatrl.tasks.regions import Points
-from goatrl.types import pytree
+from goatrl.types import TrainState, pytree
+from helpers import acting
 
 GROUP = tasks.get("pointreach-expert-10")
 
@@ -27,14 +28,14 @@ class Walker:
 
     gain: float
 
-    def act(self, state: Any, observation: jax.Array, goal: jax.Array) -> jax.Array:
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
         return self.gain * (goal - observation) + jnp.broadcast_to(
-            state["velocity"][None], observation.shape
+            state.params["velocity"][None], observation.shape
         )
 
 
-def still(members: int) -> dict[str, jax.Array]:
-    return {"velocity": jnp.zeros((members, 2))}
+def still(members: int) -> TrainState:
+    return acting(velocity=jnp.zeros((members, 2)))
 
 
 def rows(table: pa.Table, **where: object) -> list[dict[str, Any]]:
@@ -73,7 +74,7 @@ def test_success_is_at_the_last_step_and_return_counts_all() -> None:
     # included; (49, 0) at 48 and 49; (0, 0) at 1 only, because the start itself is not counted; (0,
     # 1.5) never; (25, 0.75) at 25 alone, sqrt(1 + 0.75²) > 1.
     goals = [[5.0, 0.0], [49.0, 0.0], [0.0, 0.0], [0.0, 1.5], [25.0, 0.75]]
-    state = {"velocity": jnp.array([[1.0, 0.0]])}
+    state = acting(velocity=jnp.array([[1.0, 0.0]]))
     table = evaluate([(Walker(0.0), 0)], state, GROUP, [task(goals)])
     assert table["return"].to_pylist() == [3, 2, 1, 0, 1]
     assert table["success"].to_pylist() == [False, True, False, False, False]
@@ -100,7 +101,7 @@ def test_a_goal_at_the_start_pays_at_every_step() -> None:
 
 
 def test_the_threshold_is_the_groups() -> None:
-    state = {"velocity": jnp.array([[1.0, 0.0]])}
+    state = acting(velocity=jnp.array([[1.0, 0.0]]))
     wide = dataclasses.replace(GROUP, spec=dataclasses.replace(GROUP.spec, goal_threshold=2.0))
     assert evaluate([(Walker(0.0), 0)], state, wide, [task([[5.0, 0.0]])])[
         "return"
@@ -108,7 +109,7 @@ def test_the_threshold_is_the_groups() -> None:
 
 
 def test_the_box_of_the_task_stops_an_agent() -> None:
-    state = {"velocity": jnp.array([[1.0, 0.0]])}
+    state = acting(velocity=jnp.array([[1.0, 0.0]]))
     table = evaluate([(Walker(0.0), 0)], state, GROUP, [task([[5.0, 0.0]], bound=5.0)])
     assert table["return"].to_pylist() == [46]  # from step 4 on: it stays at the wall, on the goal
 
@@ -126,7 +127,7 @@ def test_one_row_per_member_and_episode() -> None:
 
 
 def test_each_member_has_its_own_state() -> None:
-    state = {"velocity": jnp.array([[1.0, 0.0], [0.0, -1.0]])}
+    state = acting(velocity=jnp.array([[1.0, 0.0], [0.0, -1.0]]))
     table = evaluate(
         [(Walker(0.0), 0), (Walker(0.0), 1)], state, GROUP, [task([[49.0, 0.0], [0.0, -49.0]])]
     )

@@ -15,7 +15,9 @@ import pytest
 from goatrl import tasks
 from goatrl.evaluation import episodes as evaluation
 from goatrl.evaluation.episodes import evaluate
-from goatrl.types import pytree
+from goatrl.robots import mujoco
+from goatrl.types import TrainState, pytree
+from helpers import acting
 
 GROUP = tasks.get("reach-left-right")
 FEW = [dataclasses.replace(task, episodes=5) for task in GROUP.tasks]
@@ -27,13 +29,13 @@ class Servo:
 
     gain: float
 
-    def act(self, state: dict, observation: jax.Array, goal: jax.Array) -> jax.Array:
-        towards = self.gain * state["sign"] * (goal - observation[:, :3])
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        towards = self.gain * state.params["sign"] * (goal - observation[:, :3])
         return jnp.concatenate([jnp.clip(towards, -1.0, 1.0), jnp.zeros((len(goal), 1))], axis=-1)
 
 
 def agents(*signs: float):
-    return [(Servo(10.0), seed) for seed in range(len(signs))], {"sign": jnp.asarray(signs)}
+    return [(Servo(10.0), seed) for seed in range(len(signs))], acting(sign=jnp.asarray(signs))
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +66,7 @@ def test_batches_change_nothing_but_the_number_of_simulations(
     table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
-    monkeypatch.setattr(
-        evaluation, "EPISODE_BYTES", 1e15
-    )  # not even one more episode fits into memory
+    monkeypatch.setattr(mujoco, "EPISODE_BYTES", 1e15)  # not even one more episode fits into memory
     again = evaluate(
         *agents(1.0, -1.0), GROUP, FEW, on_progress=lambda done, total: seen.append((done, total))
     )
@@ -77,7 +77,7 @@ def test_batches_change_nothing_but_the_number_of_simulations(
 
 
 def test_every_agent_is_judged_by_the_same_episodes(table) -> None:
-    alone = evaluate([(Servo(10.0), 1)], {"sign": jnp.asarray([-1.0])}, GROUP, FEW)
+    alone = evaluate([(Servo(10.0), 1)], acting(sign=jnp.asarray([-1.0])), GROUP, FEW)
     company = table.filter(np.asarray(table["seed"]) == 1)
     for column in ("episode", "goal", "success", "return"):
         assert alone[column].to_pylist() == company[column].to_pylist()
@@ -98,28 +98,21 @@ def test_a_goal_is_met_within_the_threshold_and_no_further(
 ) -> None:
     group = tasks.get(name)
 
-    def courses(
-        algorithms: Any,
-        state: Any,
-        members: int,
-        group: Any,
-        starts: Any,
-        goals: np.ndarray,
-        *more: Any,
-    ) -> np.ndarray:
+    def courses(self: Any, act: Any, agents: Any, members: int, drawn: Any, *more: Any) -> list:
         distances = np.array(
             [[before] * 41 + [after] * 9 for before, after in COURSES]
         )  # the start is not judged
-        axis = np.eye(goals.shape[1])[1]
+        (episodes,) = drawn
+        axis = np.eye(group.spec.goal_dim)[1]
         there = (
-            goals[:, None]
+            episodes.goals[:, None]
             + group.spec.goal_threshold
-            * distances[np.arange(len(goals)) % len(COURSES), :, None]
+            * distances[np.arange(len(episodes.goals)) % len(COURSES), :, None]
             * axis
         )
-        return np.float32(np.tile(there, (members, 1, 1, 1)))
+        return [np.float32(np.tile(there, (members, 1, 1, 1)))]
 
-    monkeypatch.setattr(evaluation, "_robot_rollouts", courses)
+    monkeypatch.setattr(mujoco.MujocoFamily, "rollouts", courses)
     task = dataclasses.replace(group.tasks[0], episodes=len(COURSES))
     table = evaluate(*agents(1.0, 1.0), group, [task])
     assert table["success"].to_pylist() == SUCCESSES * 2

@@ -13,7 +13,7 @@ from goatrl import algorithms
 from goatrl.evaluation import uncertainty
 from goatrl.evaluation.uncertainty import portions, rank_by_weight, value_spread
 from goatrl.learn import normalize
-from goatrl.learn.networks import init_mlp
+from goatrl.learn.networks import Architecture, init_mlp
 from goatrl.training.offline import init
 from goatrl.types import Episodes, GoatError, Settings, Spec, TrainState, pytree
 
@@ -43,7 +43,7 @@ def valued_state(factors: list[float]) -> TrainState:
     normalizer = normalize.identity(Spec(2, 2, 2, 49, 1.0))
     params = {
         "value": jnp.array(factors),
-        "policy": jax.vmap(lambda k: init_mlp(k, 4, 2, (3,)))(
+        "policy": jax.vmap(lambda k: init_mlp(k, 4, 2, Architecture((3,))))(
             jax.random.split(jax.random.key(0), 2)
         ),
     }

@@ -20,8 +20,8 @@ from matplotlib.collections import PathCollection
 from PIL import Image
 from rich.console import Console
 
-from goatrl import cli, tasks
 from goatrl import data as datasets
+from goatrl import tasks
 from goatrl.cli.bench import print_verdicts
 from goatrl.cli.live_table import LiveTable
 from goatrl.data.problems import Problem
@@ -30,13 +30,13 @@ from goatrl.experiments.claims import Outcome
 from goatrl.experiments.curves import NEVER, Curve
 from goatrl.experiments.experiment import Progress
 from goatrl.experiments.finetuning import SUITES
-from goatrl.experiments.kinds.finetuning import Finetuning
+from goatrl.experiments.kinds import finetuning as kind
 from goatrl.experiments.statistics import Interval
 from goatrl.experiments.suites import Column
 from goatrl.report import figures
 from goatrl.report import finetuning as tuning
+from goatrl.robots import Finetuning
 from goatrl.runs import finetune
-from goatrl.runs.finetune import Recipe
 from goatrl.runs.offline import Run, configure
 from goatrl.runs.online import OnlineRun
 from goatrl.training.offline import Diverged
@@ -486,7 +486,6 @@ def all_curves(suite: finetuning.FinetuningSuite) -> list[Curve]:
 
 
 def test_the_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     for curve in all_curves(DDPG) + all_curves(OWN):
         curves.write(tmp_path / "records", curve)
     for name in ("one.pdf", "one.svg", "again.svg", "one.png", "own.png"):
@@ -585,17 +584,13 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both suites on Reach, with next to no data and very little to do; an imitator, which compiles
     soon, in GOAT's place.
     """
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     for name, columns in (("finetune-ddpg", (QUICK, DDPG.columns[-1])), ("finetune-own", (QUICK,))):
         suite = dataclasses.replace(SUITES[name], groups=(SMALL,), columns=columns)
         monkeypatch.setitem(SUITES, name, suite)
-        monkeypatch.setitem(experiment._EXPERIMENTS, name, Finetuning(suite))
-    monkeypatch.setitem(
-        finetune.RECIPES,
-        "reach",
-        Recipe(5, batch_size=8, round=4, evaluate_every=1, evaluated_episodes=4),
-    )
+        monkeypatch.setitem(experiment._EXPERIMENTS, name, kind.Finetuning(suite))
+    recipe = Finetuning(5, batch_size=8, round=4, judge_every=1, judged_episodes=4)
+    monkeypatch.setitem(vars(tasks.get(SMALL).family), "finetuning", recipe)
     episodes: Episodes = small_problem(SMALL).episodes
     datasets.save(episodes, Path("small.npz"))
 
@@ -761,7 +756,6 @@ def test_errors_are_one_helpful_line(
     message: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
     assert goat(*arguments) == 2
     text = capsys.readouterr().err.strip()
@@ -783,7 +777,6 @@ def test_values_without_actions_are_refused_before_training(
 def test_the_suites_are_listed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     assert goat("list") == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in SUITES)

@@ -272,7 +272,7 @@ def test_one_agent_acts_as_it_was_evaluated(tmp_path: Path) -> None:
     assert algorithm == planned.algorithm
     task = tasks.get(GROUP).tasks[0]
     starts, goals = (np.float32(part) for part in task.evaluation())
-    step = np.asarray(algorithm.act(state, starts, goals))
+    step = np.asarray(normalize.act(algorithm, state, starts, goals))
     mine = (cell.column("seed") == 1) & (cell.column("task") == task.name)
     paths = np.array(
         [path for path, chosen in zip(cell.column("path"), mine, strict=True) if chosen]
@@ -302,8 +302,8 @@ def test_of_an_algorithm_of_any_kind_is_kept_what_acts() -> None:
         (),
         jax.tree.map(lambda leaf: leaf[None], normalize.identity(spec)),
     )
-    kept = agents.that_acts(Straight(), spec, state)
-    assert jax.tree.leaves(kept) == [kept.step, kept.params["speed"]]
+    kept = agents.prune_to_policy(Straight(), spec, state)
+    assert jax.tree.leaves(kept.params) == [kept.params["speed"]]
     assert kept.params["speed"] is params["speed"]
 
 

@@ -92,7 +92,8 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
         )  # a table is of one configuration
     timing.write(tmp_path, made_timing("GCSL", (1.0,)))
     with pytest.raises(
-        GoatError, match=r"GCSL .*differs in algorithm, hyperparameters\.relabel\); choose another"
+        GoatError,
+        match=r"GCSL .*differs in algorithm, hyperparameters\.hindsight\.probability\);",
     ):
         timing.plan(tmp_path, [Column("GCSL", "bc")], seeds=5)
 
@@ -101,8 +102,8 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
     ("wanted", "message"),
     [
         ({"seeds": 0}, "at least one seed is needed, not 0"),
-        ({"seeds": 1, "updates": 0}, "updates must be a positive multiple of target_every"),
-        ({"seeds": 1, "updates": 1_010}, "updates must be a positive multiple of target_every"),
+        ({"seeds": 1, "updates": 0}, "updates must be a positive multiple of target_period"),
+        ({"seeds": 1, "updates": 1_010}, "updates must be a positive multiple of target_period"),
     ],
 )
 def test_impossible_numbers_are_refused(

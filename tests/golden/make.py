@@ -1,4 +1,4 @@
-"""Records the golden trajectories, two robots of each family. Only for a wished change of
+"""Records the golden trajectories, two of each robot. Only for a wished change of
 physics.
 """
 
@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from contacts import FAMILIES, contact_rich, starts_of
-from goatrl.sim.mujoco import Simulator
+from contacts import ROBOTS, contact_rich, simulator_of, starts_of
 
-for family in FAMILIES:
-    starts = starts_of(family, 2)
-    actions, observations, _ = contact_rich(Simulator(family, 2), starts, seed=1)
+for robot in ROBOTS:
+    starts = starts_of(robot, 2)
+    actions, observations, _ = contact_rich(simulator_of(robot, 2), starts, seed=1)
     np.savez_compressed(
-        Path(__file__).with_name(f"{family}.npz"),
+        Path(__file__).with_name(f"{robot}.npz"),
         starts=starts,
         actions=actions,
         observations=observations[::7],

@@ -13,15 +13,23 @@ import pytest
 
 from goatrl.learn import normalize
 from goatrl.learn.agent import Agent, actor_critic, weighted_regression
-from goatrl.learn.policies import Maximization, Regression
+from goatrl.learn.networks import Architecture
+from goatrl.learn.policies import DDPGObjective, WeightedBC
 from goatrl.learn.values import DualValue, QEnsemble
-from goatrl.learn.weights import Chi2, ExpAdvantage, Uncertainty, WeightInputs
-from goatrl.types import Batch, Settings, Spec, TrainState, pytree
-from helpers import ensemble, linear
+from goatrl.learn.weights import (
+    RND,
+    Chi2,
+    ExpAdvantage,
+    LearnedSelection,
+    Uncertainty,
+    WeightInputs,
+)
+from goatrl.types import GoatError, Settings, Spec, TrainState, pytree
+from helpers import ensemble, linear, make_batch
 
 KEY = jax.random.key(0)
 SPEC = Spec(observation_dim=1, goal_dim=1, action_dim=1, horizon=5, goal_threshold=0.1)
-BATCH = Batch(
+BATCH = make_batch(
     observation=jnp.asarray([[1.0], [3.0]]),
     action=jnp.asarray([[0.5], [-1.0]]),
     next_observation=jnp.asarray([[2.0], [4.0]]),
@@ -37,7 +45,7 @@ BATCH = Batch(
 class Witness:
     """A weight of 1 that writes down what it was shown."""
 
-    def init(self, key: jax.Array, spec: Spec) -> Any:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Any:
         return {
             "step": jnp.asarray(-1),
             "values": jnp.zeros((1, 2)),
@@ -55,9 +63,7 @@ class Witness:
         return jnp.ones_like(inputs.advantage), seen
 
 
-AGENT = Agent(
-    Regression((Witness(),)), QEnsemble(1), discount=0.5, learning_rate=0.01, target_keep=0.9
-)
+AGENT = Agent(WeightedBC((Witness(),)), QEnsemble(1), discount=0.5, learning_rate=0.01, polyak=0.9)
 
 # Everything constant, so that each number below can be followed by hand:
 #   policy tanh(0) = 0 and Q = a + 1; target policy tanh(1) = 0.7615942 and target Q = a + 0.25.
@@ -71,7 +77,7 @@ def state_of(agent: Agent, params: Any = PARAMS, target: Any = TARGET, step: int
         params=params,
         target=target,
         optimizer=optax.adam(agent.learning_rate).init(params),
-        weights=agent.policy.init(KEY, SPEC),
+        weight_state=agent.policy.init(KEY, SPEC, agent.architecture),
         normalizer=normalize.identity(SPEC),
     )
 
@@ -83,11 +89,11 @@ def updated() -> tuple[TrainState, dict[str, jax.Array]]:
 
 def gradient(state: TrainState, part: str, leaf: str) -> np.ndarray:
     """Adam's first moment after one update from nothing is a tenth of the gradient."""
-    return 10 * np.asarray(state.optimizer[0].mu[part][0][leaf]).ravel()
+    return 10 * np.asarray(state.optimizer[0].mu[part].layers[0][leaf]).ravel()
 
 
 def test_weights_come_from_the_critics_and_the_policy_before_the_update(updated):
-    seen = updated[0].weights[0]
+    seen = updated[0].weight_state[0]
     np.testing.assert_allclose(
         seen["values"], [[1.0, 1.0]], rtol=1e-6
     )  # online Q at the online action 0, neither updated
@@ -116,8 +122,8 @@ def test_critic_gradient_uses_the_target_critic_at_the_target_policy(updated):
 def test_both_networks_take_an_adam_step(updated):
     # The first Adam step moves every number by the learning rate against the sign of its gradient.
     params = updated[0].params
-    np.testing.assert_allclose(params["policy"][0]["b"], [-0.01], rtol=1e-3)
-    np.testing.assert_allclose(params["value"][0]["b"], [[1.01]], rtol=1e-5)
+    np.testing.assert_allclose(params["policy"].layers[0]["b"], [-0.01], rtol=1e-3)
+    np.testing.assert_allclose(params["value"].layers[0]["b"], [[1.01]], rtol=1e-5)
 
 
 def test_update_counts_and_leaves_targets_and_normaliser_alone(updated):
@@ -139,21 +145,13 @@ def test_the_next_update_sees_the_new_critics(updated):
     again, _ = AGENT.update(state, BATCH, KEY)
     action = AGENT.act(state, BATCH.observation, BATCH.goal)
     expected = AGENT.value.values(state.params["value"], BATCH.observation, BATCH.goal, action)
-    np.testing.assert_allclose(again.weights[0]["values"], expected, rtol=1e-5)
+    np.testing.assert_allclose(again.weight_state[0]["values"], expected, rtol=1e-5)
     assert not np.allclose(expected, [[1.0, 1.0]], atol=1e-3)  # what the first update saw
-    assert int(again.weights[0]["step"]) == 8
-
-
-def test_update_normalises_its_batch():
-    doubled = normalize.Normalizer(
-        jnp.asarray([1.0]), jnp.asarray([2.0]), jnp.zeros(1), jnp.ones(1)
-    )
-    state, _ = AGENT.update(dataclasses.replace(state_of(AGENT), normalizer=doubled), BATCH, KEY)
-    np.testing.assert_allclose(state.weights[0]["observation"], [[0.0], [1.0]])
+    assert int(again.weight_state[0]["step"]) == 8
 
 
 def test_imitation_alone_has_no_critic():
-    agent = Agent(Regression(), None, learning_rate=0.01)
+    agent = Agent(WeightedBC(), None, learning_rate=0.01)
     params = {"policy": linear(0.0, 0.0), "value": ()}
     state, metrics = agent.update(state_of(agent, params, params), BATCH, KEY)
     np.testing.assert_allclose(gradient(state, "policy", "b"), [0.5], rtol=1e-5)
@@ -162,7 +160,7 @@ def test_imitation_alone_has_no_critic():
 
 
 def test_a_maximising_policy_climbs_the_critic_before_its_update():
-    agent = Agent(Maximization(0.0, 1.0), QEnsemble(1), discount=0.5, learning_rate=0.01)
+    agent = Agent(DDPGObjective(0.0, 1.0), QEnsemble(1), discount=0.5, learning_rate=0.01)
     state, _ = agent.update(state_of(agent), BATCH, KEY)
     np.testing.assert_allclose(
         gradient(state, "policy", "b"), [-1.0], rtol=1e-5
@@ -173,76 +171,136 @@ def test_a_maximising_policy_climbs_the_critic_before_its_update():
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
-def test_sync_is_one_polyak_step_of_all_targets(wrap):
-    state = wrap(AGENT.sync)(state_of(AGENT))
+def test_update_target_is_one_polyak_step_of_all_targets(wrap):
+    state = wrap(AGENT.update_target)(state_of(AGENT))
     np.testing.assert_allclose(
-        state.target["policy"][0]["b"], [0.9], rtol=1e-6
+        state.target["policy"].layers[0]["b"], [0.9], rtol=1e-6
     )  # 0.9 · 1 + 0.1 · 0
     np.testing.assert_allclose(
-        state.target["value"][0]["b"], [[0.325]], rtol=1e-6
+        state.target["value"].layers[0]["b"], [[0.325]], rtol=1e-6
     )  # 0.9 · 0.25 + 0.1 · 1
     jax.tree.map(np.testing.assert_array_equal, state.params, PARAMS)
     assert int(state.step) == 7
 
 
 @pytest.mark.parametrize(("keep", "expected"), [(1.0, 1.0), (0.0, 0.0)])
-def test_sync_at_its_ends(keep, expected):
-    state = dataclasses.replace(AGENT, target_keep=keep).sync(state_of(AGENT))
-    np.testing.assert_allclose(state.target["policy"][0]["b"], [expected], atol=1e-7)
+def test_update_target_at_its_ends(keep, expected):
+    state = dataclasses.replace(AGENT, polyak=keep).update_target(state_of(AGENT))
+    np.testing.assert_allclose(state.target["policy"].layers[0]["b"], [expected], atol=1e-7)
 
 
-def test_act_normalises_and_uses_the_online_policy():
-    params = PARAMS | {"policy": linear(1.0, 0.5)}
+def test_act_uses_the_online_policy():
+    state = state_of(AGENT, PARAMS | {"policy": linear(1.0, 0.5)})
+    action = AGENT.act(state, jnp.asarray([[1.0], [-10.0]]), jnp.asarray([[-1.0], [0.0]]))
+    np.testing.assert_allclose(action, [[0.4621172], [-1.0]], rtol=1e-6)  # tanh(1 − ½), tanh(−10)
+
+
+def test_an_agent_sees_what_it_is_given():
+    """The training loop normalises; the agent must not do so again."""
     scale = normalize.Normalizer(
-        jnp.asarray([1.0]), jnp.asarray([2.0]), jnp.asarray([3.0]), jnp.asarray([1.0])
+        jnp.asarray([1.0]), jnp.asarray([2.0]), jnp.asarray([3.0]), jnp.asarray([4.0])
     )
-    state = dataclasses.replace(state_of(AGENT, params), normalizer=scale)
-    action = AGENT.act(state, jnp.asarray([[3.0], [-1e6]]), jnp.asarray([[2.0], [3.0]]))
-    np.testing.assert_allclose(
-        action, [[0.4621172], [-1.0]], rtol=1e-6
-    )  # tanh(1 − ½); the clip keeps −10, tanh(−10) ≈ −1
+    state = dataclasses.replace(state_of(AGENT), normalizer=scale)
+    seen, _ = AGENT.update(state, BATCH, KEY)
+    np.testing.assert_array_equal(seen.weight_state[0]["observation"], BATCH.observation)
+    np.testing.assert_array_equal(
+        AGENT.act(state, BATCH.observation, BATCH.goal),
+        AGENT.act(state_of(AGENT), BATCH.observation, BATCH.goal),
+    )
+
+
+def test_every_network_has_the_shape_that_the_agent_says():
+    agent = Agent(
+        WeightedBC((LearnedSelection(), RND())),
+        QEnsemble(2),
+        architecture=Architecture((8, 6), "gelu", layer_norm=True),
+    )
+    state = jax.eval_shape(lambda: agent.init(KEY, SPEC))
+    (learned, _), (random, predictor, *_) = state.weight_state
+    for each in (state.params["policy"], state.params["value"], learned, random, predictor):
+        assert [layer["b"].shape[-1] for layer in each.layers[:-1]] == [8, 6]
+        assert [layer["scale"].shape[-1] for layer in each.layers[:-1]] == [8, 6]
+        assert "scale" not in each.layers[-1]
+        assert each.activation == "gelu"
+
+
+def test_the_discriminator_of_gofar_is_smooth_whatever_the_architecture():
+    agent = Agent(WeightedBC((Chi2(1.0),)), DualValue(), architecture=Architecture((4,), "gelu"))
+    params = jax.eval_shape(lambda: agent.init(KEY, SPEC)).params["value"]
+    assert (params["v"].activation, params["discriminator"].activation) == ("gelu", "tanh")
+
+
+def test_adamw_pulls_weights_towards_zero():
+    agents = [dataclasses.replace(AGENT, optimizer=name) for name in ("adam", "adamw")]
+    params = PARAMS | {"policy": linear(100.0, 0.0)}
+    still = dataclasses.replace(BATCH, observation=jnp.zeros((2, 1)))  # no gradient of that weight
+    moved = [
+        agent.update(
+            dataclasses.replace(state_of(agent, params), optimizer=agent._optimizer().init(params)),
+            still,
+            KEY,
+        )[0].params["policy"]
+        for agent in agents
+    ]
+    plain, decayed = (float(each.layers[0]["w"][0, 0]) for each in moved)
+    assert plain == 100.0
+    np.testing.assert_allclose(decayed, 100.0 * (1 - 0.01 * 1e-4), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Agent(WeightedBC(), None, optimizer="sdg"), "optimizer is one of adam, adamw"),
+        (lambda: Architecture(activation="relo"), "activation is one of relu, gelu"),
+        (lambda: Architecture(hidden=()), "at least one positive size"),
+        (lambda: Architecture(hidden=(8, 0)), "at least one positive size"),
+    ],
+)
+def test_what_no_network_can_be_is_refused(build, message):
+    with pytest.raises(GoatError, match=message):
+        build()
 
 
 def test_init_starts_targets_at_the_online_networks():
-    agent = Agent(Regression((Uncertainty(capacity=3),)), QEnsemble(2))
+    agent = Agent(WeightedBC((Uncertainty(capacity=3),)), QEnsemble(2))
     state = jax.jit(lambda key: agent.init(key, SPEC))(KEY)
     jax.tree.map(np.testing.assert_array_equal, state.target, state.params)
     assert int(state.step) == 0
-    assert state.params["policy"][0]["w"].shape == (2, 256)
-    assert state.params["value"][0]["w"].shape == (2, 3, 256)
-    assert state.weights[0].values.shape == (3,)
+    assert state.params["policy"].layers[0]["w"].shape == (2, 256)
+    assert state.params["value"].layers[0]["w"].shape == (2, 3, 256)
+    assert state.weight_state[0].values.shape == (3,)
     for leaf in jax.tree.leaves(state.optimizer):
         np.testing.assert_array_equal(leaf, np.zeros(leaf.shape, leaf.dtype))
     assert not np.allclose(
-        state.params["policy"][1]["w"], state.params["value"][1]["w"][0]
+        state.params["policy"].layers[1]["w"], state.params["value"].layers[1]["w"][0]
     )  # no seed is used twice
 
 
 def test_weighted_regression_takes_the_settings_of_the_task():
-    settings = Settings(target_every=4, target_keep=0.9, relabel=0.2)
+    settings = Settings(target_period=4, polyak=0.9, relabel=0.2)
     agent = weighted_regression(settings, ExpAdvantage(), value=QEnsemble(5))
-    assert (agent.relabel, agent.target_every, agent.target_keep) == (0.2, 4, 0.9)
-    assert (agent.policy, agent.value) == (Regression((ExpAdvantage(),)), QEnsemble(5))
-    assert weighted_regression(settings, relabel=0.0).relabel == 0.0
+    assert (agent.sampler.probability, agent.target_period, agent.polyak) == (0.2, 4, 0.9)
+    assert (agent.policy, agent.value) == (WeightedBC((ExpAdvantage(),)), QEnsemble(5))
+    assert weighted_regression(settings, relabel=0.0).sampler.probability == 0.0
     assert weighted_regression(settings).value is None
 
 
 def test_actor_critic_relabels_with_its_own_probability():
     agent = actor_critic(
-        Settings(target_every=4, target_keep=0.9, relabel=0.2), QEnsemble(5), pessimism=5.0
+        Settings(target_period=4, polyak=0.9, relabel=0.2), QEnsemble(5), pessimism=5.0
     )
-    assert (agent.relabel, agent.target_every, agent.target_keep) == (0.8, 4, 0.9)
-    assert agent.policy == Maximization(pessimism=5.0, action_penalty=1.0)
+    assert (agent.sampler.probability, agent.target_period, agent.polyak) == (0.8, 4, 0.9)
+    assert agent.policy == DDPGObjective(pessimism=5.0, action_penalty=1.0)
 
 
 def test_defaults_are_those_of_the_paper():
-    agent = Agent(Regression(), None)
-    assert (agent.discount, agent.learning_rate, agent.relabel) == (0.98, 5e-4, 1.0)
+    agent = Agent(WeightedBC(), None)
+    assert (agent.discount, agent.learning_rate, agent.sampler.probability) == (0.98, 5e-4, 1.0)
 
 
 def test_gofar_weighs_with_the_target_network_at_the_next_step():
     agent = dataclasses.replace(
-        AGENT, policy=Regression((Chi2(1.0),)), value=DualValue(reward="binary")
+        AGENT, policy=WeightedBC((Chi2(1.0),)), value=DualValue(reward="binary")
     )
     value, ahead = linear(1.0, 0.0), linear(0.0, 1.0)  # V = o: (1, 3). Target V = g: (5, 6).
     params, target = (

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from goatrl.learn import normalize
-from goatrl.types import Batch, Spec, make_episodes
+from goatrl.types import Spec, make_episodes
+from helpers import make_batch
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_constant_input_stays_finite():
 
 
 def test_batch_normalises_inputs_and_nothing_else():
-    batch = Batch(
+    batch = make_batch(
         observation=jnp.asarray([[3.0, 0.0]]),
         action=jnp.asarray([[0.5]]),
         next_observation=jnp.asarray([[5.0, 0.0]]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import jax
 import numpy as np
 import pytest
@@ -10,9 +12,9 @@ from goatrl import algorithms
 from goatrl.algorithms import registry
 from goatrl.learn.agent import Agent
 from goatrl.learn.parameters import chosen, described, hyperparameters, override, stack
-from goatrl.learn.policies import Maximization, Regression
-from goatrl.learn.values import Conservative, DualValue, QEnsemble
-from goatrl.learn.weights import RND, BestAdvantage, ExpAdvantage, Uncertainty
+from goatrl.learn.policies import DDPGObjective, WeightedBC
+from goatrl.learn.values import CQLPenalty, DualValue, QEnsemble
+from goatrl.learn.weights import RND, ExpAdvantage, PercentileSelection, Uncertainty
 from goatrl.types import GoatError, Settings, pytree
 
 NAMES = sorted(algorithms.entries())
@@ -20,7 +22,7 @@ NAMES = sorted(algorithms.entries())
 
 @pytest.fixture
 def agent() -> Agent:
-    return Agent(Regression((ExpAdvantage(), Uncertainty())), QEnsemble(2, penalty=Conservative()))
+    return Agent(WeightedBC((ExpAdvantage(), Uncertainty())), QEnsemble(2, penalty=CQLPenalty()))
 
 
 def test_names_and_values_in_the_order_in_which_they_are_written(agent):
@@ -33,29 +35,37 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
         ("uncertainty.capacity", 10_000),
         ("q_ensemble.size", 2),
         ("q_ensemble.tau", None),
-        ("conservative.alpha", 1.0),
-        ("conservative.actions", 20),
-        ("relabel", 1.0),
+        ("cql_penalty.alpha", 1.0),
+        ("cql_penalty.actions", 20),
+        ("hindsight.probability", 1.0),
+        ("architecture.hidden", (256, 256, 256)),
+        ("architecture.activation", "relu"),
+        ("architecture.layer_norm", False),
         ("discount", 0.98),
         ("learning_rate", 5e-4),
-        ("target_keep", 0.95),
-        ("target_every", 20),
+        ("polyak", 0.95),
+        ("target_period", 20),
+        ("optimizer", "adam"),
     ]
 
 
 def test_missing_parts_have_no_names():
-    assert list(hyperparameters(Agent(Regression(), None))) == [
-        "relabel",
+    assert list(hyperparameters(Agent(WeightedBC(), None))) == [
+        "hindsight.probability",
+        "architecture.hidden",
+        "architecture.activation",
+        "architecture.layer_norm",
         "discount",
         "learning_rate",
-        "target_keep",
-        "target_every",
+        "polyak",
+        "target_period",
+        "optimizer",
     ]
 
 
 def test_part_names_of_abbreviations():
-    names = hyperparameters(Agent(Regression((RND(), BestAdvantage())), DualValue()))
-    assert {"rnd.w", "best_advantage.scale", "dual_value.reward"} <= set(names)
+    names = hyperparameters(Agent(WeightedBC((RND(), PercentileSelection())), DualValue()))
+    assert {"rnd.w", "percentile_selection.scale", "dual_value.reward"} <= set(names)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,7 +94,13 @@ def test_override_with_the_own_numbers_changes_nothing(name):
     algorithm = algorithms.get(name).build(Settings())
     numbers = {key: value for key, value in hyperparameters(algorithm).items() if value is not None}
     assert override(algorithm, numbers) == algorithm
-    assert override(algorithm, {key: str(value) for key, value in numbers.items()}) == algorithm
+    texts = {
+        key: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for key, value in numbers.items()
+    }
+    assert override(algorithm, texts) == algorithm
+    as_read = json.loads(json.dumps(numbers))  # a tuple comes back as a list
+    assert override(algorithm, as_read) == algorithm
 
 
 def test_override_takes_text_and_converts_it_to_the_type_in_place(agent):
@@ -95,22 +111,24 @@ def test_override_takes_text_and_converts_it_to_the_type_in_place(agent):
             "q_ensemble.size": "7",
             "q_ensemble.tau": "0.3",
             "uncertainty.tanh": "False",
-            "relabel": 1,
+            "hindsight.probability": 1,
+            "architecture.hidden": "64,32",
         },
     )
     assert (changed.learning_rate, changed.value.size, changed.value.tau) == (1e-3, 7, 0.3)
     assert changed.policy.weights[1].tanh is False
     assert isinstance(changed.value.size, int)
-    assert isinstance(changed.relabel, float)
+    assert isinstance(changed.sampler.probability, float)
+    assert changed.architecture.hidden == (64, 32)
 
 
 def test_override_of_a_choice():
-    changed = override(Agent(Regression(), DualValue()), {"dual_value.reward": "binary"})
+    changed = override(Agent(WeightedBC(), DualValue()), {"dual_value.reward": "binary"})
     assert changed.value == DualValue(reward="binary")
 
 
 def test_override_leaves_the_original_alone(agent):
-    override(agent, {"uncertainty.w": 1.5, "conservative.alpha": 0.1})
+    override(agent, {"uncertainty.w": 1.5, "cql_penalty.alpha": 0.1})
     assert agent.policy.weights[1].w == 2.0
     assert agent.value.penalty.alpha == 1.0
 
@@ -149,7 +167,7 @@ def test_a_value_of_the_wrong_type_is_refused(agent, name, value, kind):
 
 def test_stack_puts_floats_on_a_leading_axis_and_keeps_the_rest():
     agents = [
-        Agent(Maximization(c), QEnsemble(3), learning_rate=rate)
+        Agent(DDPGObjective(c), QEnsemble(3), learning_rate=rate)
         for c, rate in ((0.0, 1e-3), (5.0, 1e-4))
     ]
     stacked = stack(agents)
@@ -157,7 +175,7 @@ def test_stack_puts_floats_on_a_leading_axis_and_keeps_the_rest():
     np.testing.assert_allclose(stacked.learning_rate, [1e-3, 1e-4], rtol=1e-6)
     np.testing.assert_allclose(stacked.discount, [0.98, 0.98], rtol=1e-6)
     assert stacked.learning_rate.dtype == np.float32
-    assert (stacked.value.size, stacked.target_every) == (3, 20)
+    assert (stacked.value.size, stacked.target_period) == (3, 20)
 
 
 def test_a_stack_of_one_still_has_the_axis(agent):
@@ -168,23 +186,23 @@ def test_a_stack_of_one_still_has_the_axis(agent):
     "other",
     [
         Agent(
-            Regression((ExpAdvantage(), Uncertainty())), QEnsemble(3, penalty=Conservative())
+            WeightedBC((ExpAdvantage(), Uncertainty())), QEnsemble(3, penalty=CQLPenalty())
         ),  # another size
         Agent(
-            Regression((ExpAdvantage(), Uncertainty())),
-            QEnsemble(2, tau=0.3, penalty=Conservative()),
+            WeightedBC((ExpAdvantage(), Uncertainty())),
+            QEnsemble(2, tau=0.3, penalty=CQLPenalty()),
         ),  # a number where none was
-        Agent(Regression((ExpAdvantage(), Uncertainty())), QEnsemble(2)),  # a part less
+        Agent(WeightedBC((ExpAdvantage(), Uncertainty())), QEnsemble(2)),  # a part less
         Agent(
-            Regression((ExpAdvantage(), RND())), QEnsemble(2, penalty=Conservative())
+            WeightedBC((ExpAdvantage(), RND())), QEnsemble(2, penalty=CQLPenalty())
         ),  # another part
         Agent(
-            Regression((ExpAdvantage(), Uncertainty())),
-            QEnsemble(2, penalty=Conservative()),
-            target_every=5,
+            WeightedBC((ExpAdvantage(), Uncertainty())),
+            QEnsemble(2, penalty=CQLPenalty()),
+            target_period=5,
         ),
     ],
-    ids=["size", "tau", "fewer", "part", "target_every"],
+    ids=["size", "tau", "fewer", "part", "target_period"],
 )
 def test_stacking_different_structures_is_refused(agent, other):
     with pytest.raises(GoatError, match="only compositions that differ in float hyper-parameters"):
@@ -193,14 +211,17 @@ def test_stacking_different_structures_is_refused(agent, other):
 
 def test_numbers_at_their_default_are_told_apart(agent):
     assert chosen(agent) == {"q_ensemble.size": 2}
-    changed = override(agent, {"uncertainty.w": 3.0, "q_ensemble.tau": 0.3, "relabel": 0.5})
+    changed = override(
+        agent, {"uncertainty.w": 3.0, "q_ensemble.tau": 0.3, "hindsight.probability": 0.5}
+    )
     assert chosen(changed) == {
         "uncertainty.w": 3.0,
         "q_ensemble.size": 2,
         "q_ensemble.tau": 0.3,
-        "relabel": 0.5,
+        "hindsight.probability": 0.5,
     }
-    assert described(changed)["hyperparameters"] == hyperparameters(changed)
+    as_json_has_them = json.loads(json.dumps(hyperparameters(changed)))
+    assert described(changed)["hyperparameters"] == as_json_has_them
     assert set(described(changed)["defaults"]) == hyperparameters(changed).keys() - chosen(changed)
 
 
@@ -215,7 +236,7 @@ def test_the_default_of_a_part_is_that_of_the_field_that_holds_it():
         more: tuple[Noise, ...] = ()
 
     def of(noise):
-        return chosen(Mine(Regression(), None, noise=noise))
+        return chosen(Mine(WeightedBC(), None, noise=noise))
 
     assert (of(Noise(0.5)), of(Noise(1.0))) == ({}, {"noise.scale": 1.0})
 
@@ -276,6 +297,6 @@ def test_an_annotation_that_cannot_be_evaluated_is_read_as_text():
         other: Missing | None = None  # noqa: F821
         beta: float | None = None
 
-    agent = Mine(Regression(), None)
+    agent = Mine(WeightedBC(), None)
     assert override(agent, {"beta": "1.5"}).beta == 1.5
     assert "other" not in hyperparameters(agent)

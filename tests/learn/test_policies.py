@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 
 from goatrl.learn import policies
-from goatrl.learn.networks import init_mlp, policy_action
-from goatrl.learn.policies import Maximization, Regression
+from goatrl.learn.networks import Architecture, init_mlp, policy_action
+from goatrl.learn.policies import DDPGObjective, WeightedBC
 from goatrl.learn.values import QEnsemble
-from goatrl.learn.weights import BestAdvantage, Chi2, ExpAdvantage, Uncertainty, WeightInputs
-from goatrl.types import Batch, Spec
-from helpers import ensemble, linear
+from goatrl.learn.weights import Chi2, ExpAdvantage, PercentileSelection, Uncertainty, WeightInputs
+from goatrl.types import Spec
+from helpers import ensemble, linear, make_batch
 
 both_ways = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
 
 KEY = jax.random.key(0)
 SPEC = Spec(observation_dim=2, goal_dim=1, action_dim=1, horizon=5, goal_threshold=0.1)
+SMALL = Architecture(hidden=(4,))
 STEP = jnp.asarray(0)
-BATCH = Batch(
+BATCH = make_batch(
     observation=jnp.asarray([[1.0, 2.0], [3.0, 4.0]]),
     action=jnp.asarray([[0.5], [-1.0]]),
     next_observation=jnp.asarray([[2.0, 3.0], [4.0, 5.0]]),
@@ -104,17 +105,17 @@ def test_value_maximization_loss_by_hand(wrap):
     np.testing.assert_allclose(got, -1.125, rtol=1e-6)  # −mean(1.5, 3) + 2 · 0.5625
 
 
-# Regression
+# WeightedBC
 
 
 @both_ways
 def test_regression_without_weights_is_plain_imitation(wrap):
-    part = Regression()
-    assert part.init(KEY, SPEC) == ()
+    part = WeightedBC()
+    assert part.init(KEY, SPEC, SMALL) == ()
     run = wrap(lambda params: part.gradients(*networks(params), (), None, BATCH, 0.98, STEP))
     gradients, carry, metrics = run(IDLE)
     np.testing.assert_allclose(metrics["policy_loss"], 0.625, rtol=1e-6)  # mean(0.25, 1)
-    np.testing.assert_allclose(gradients[0]["b"], [0.5], rtol=1e-6)  # −(0.5 − 1)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [0.5], rtol=1e-6)  # −(0.5 − 1)
     assert carry == ()
     assert set(metrics) == {"policy_loss"}
 
@@ -122,21 +123,21 @@ def test_regression_without_weights_is_plain_imitation(wrap):
 def test_regression_multiplies_its_weights():
     # Critics that say 0 leave A = r = (0, 1): exp(A) at most 2 gives (1, 2), max(A + ½, 0) gives
     # (0.5, 1.5).
-    part = Regression((ExpAdvantage(beta=1.0, clip=2.0), Chi2(0.5)))
+    part = WeightedBC((ExpAdvantage(beta=1.0, clip=2.0), Chi2(0.5)))
     silent = ensemble(linear(0.0, 0.0, 0.0, 0.0))
     gradients, carry, metrics = part.gradients(
-        *networks(IDLE, silent), part.init(KEY, SPEC), QEnsemble(1), BATCH, 0.98, STEP
+        *networks(IDLE, silent), part.init(KEY, SPEC, SMALL), QEnsemble(1), BATCH, 0.98, STEP
     )
     np.testing.assert_allclose(metrics["weight"], 1.75, rtol=1e-6)
     np.testing.assert_allclose(metrics["advantage"], 0.5, rtol=1e-6)
     np.testing.assert_allclose(metrics["policy_loss"], 1.5625, rtol=1e-6)  # mean(0.5 · 0.25, 3 · 1)
-    np.testing.assert_allclose(gradients[0]["b"], [2.75], rtol=1e-6)  # −(0.5 · 0.5 + 3 · −1)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [2.75], rtol=1e-6)  # −(0.5 · 0.5 + 3 · −1)
     assert carry == ((), ())
 
 
 def test_regression_asks_the_critics_about_the_policy_not_the_data():
     # Q = a. The policy says tanh(g) at both steps: V = V' = tanh(±0.5), A = r − (1 − γ) V.
-    part = Regression((ExpAdvantage(),))
+    part = WeightedBC((ExpAdvantage(),))
     critic = ensemble(linear(0.0, 0.0, 0.0, 1.0))
     _, _, metrics = part.gradients(
         *networks(linear(0.0, 0.0, 1.0, bias=0.5), critic), ((),), QEnsemble(1), BATCH, 0.5, STEP
@@ -147,11 +148,11 @@ def test_regression_asks_the_critics_about_the_policy_not_the_data():
 
 
 def test_regression_gradients_are_those_of_the_plain_loss():
-    policy = init_mlp(KEY, 3, 1, hidden=(4,))
-    critics = ensemble(*(init_mlp(key, 4, 1, hidden=(4,)) for key in jax.random.split(KEY, 2)))
+    policy = init_mlp(KEY, 3, 1, SMALL)
+    critics = ensemble(*(init_mlp(key, 4, 1, SMALL) for key in jax.random.split(KEY, 2)))
     parts = (ExpAdvantage(), Chi2(2.0), Uncertainty(capacity=4))
-    value, part, step = QEnsemble(2), Regression(parts), jnp.asarray(5)
-    start = part.init(KEY, SPEC)
+    value, part, step = QEnsemble(2), WeightedBC(parts), jnp.asarray(5)
+    start = part.init(KEY, SPEC, SMALL)
     gradients, carry, metrics = jax.jit(
         lambda p: part.gradients(*networks(p, critics), start, value, BATCH, 0.98, step)
     )(policy)
@@ -191,23 +192,23 @@ def test_regression_gradients_are_those_of_the_plain_loss():
 
 
 def test_regression_gives_each_weight_its_own_start():
-    carry = Regression((ExpAdvantage(), BestAdvantage(capacity=3), Uncertainty(capacity=5))).init(
-        KEY, SPEC
-    )
+    carry = WeightedBC(
+        (ExpAdvantage(), PercentileSelection(capacity=3), Uncertainty(capacity=5))
+    ).init(KEY, SPEC, SMALL)
     assert carry[0] == ()
     assert [carry[1].values.shape, carry[2].values.shape] == [(3,), (5,)]
 
 
-# Maximization
+# DDPGObjective
 
 
 def test_maximization_climbs_the_value():
     # Q = 2 a, policy at 0: the loss is −2 π + λ π², its slope along the bias −2 whatever λ.
     critic = ensemble(linear(0.0, 0.0, 0.0, 2.0))
-    gradients, carry, metrics = Maximization().gradients(
+    gradients, carry, metrics = DDPGObjective().gradients(
         *networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP
     )
-    np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-6)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [-2.0], rtol=1e-6)
     np.testing.assert_allclose(metrics["policy_loss"], 0.0, atol=1e-6)
     assert carry == ()
 
@@ -215,11 +216,11 @@ def test_maximization_climbs_the_value():
 def test_maximization_penalises_large_actions():
     silent = ensemble(linear(0.0, 0.0, 0.0, 0.0))
     policy = linear(0.0, 0.0, 0.0, bias=0.5)  # π = tanh(½) = 0.4621172, slope 1 − π² = 0.7864477
-    gradients, _, metrics = Maximization(0.0, 3.0).gradients(
+    gradients, _, metrics = DDPGObjective(0.0, 3.0).gradients(
         *networks(policy, silent), (), QEnsemble(1), BATCH, 0.98, STEP
     )
     np.testing.assert_allclose(metrics["policy_loss"], 0.6406569, rtol=1e-5)  # 3 π²
-    np.testing.assert_allclose(gradients[0]["b"], [2.1805883], rtol=1e-5)  # 6 π (1 − π²)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [2.1805883], rtol=1e-5)  # 6 π (1 − π²)
 
 
 def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
@@ -227,9 +228,9 @@ def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
     # slope is 2 + c.
     critics = ensemble(linear(0.0, 0.0, 0.0, 3.0), linear(0.0, 0.0, 0.0, 1.0, bias=1.0))
     slopes = [
-        Maximization(c, 0.0).gradients(
-            *networks(IDLE, critics), (), QEnsemble(2), BATCH, 0.98, STEP
-        )[0][0]["b"]
+        DDPGObjective(c, 0.0)
+        .gradients(*networks(IDLE, critics), (), QEnsemble(2), BATCH, 0.98, STEP)[0]
+        .layers[0]["b"]
         for c in (0.0, 5.0)
     ]
     np.testing.assert_allclose(slopes, [[-2.0], [-7.0]], rtol=1e-5)
@@ -237,13 +238,13 @@ def test_pessimism_turns_away_from_actions_on_which_critics_disagree():
 
 def test_pessimism_with_one_critic_stays_finite():
     critic = ensemble(linear(0.0, 0.0, 0.0, 2.0))
-    gradients, _, metrics = Maximization(5.0).gradients(
+    gradients, _, metrics = DDPGObjective(5.0).gradients(
         *networks(IDLE, critic), (), QEnsemble(1), BATCH, 0.98, STEP
     )
-    np.testing.assert_allclose(gradients[0]["b"], [-2.0], rtol=1e-5)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [-2.0], rtol=1e-5)
     assert np.isfinite(metrics["policy_loss"])
 
 
 def test_maximization_needs_a_value():
     with pytest.raises(AssertionError, match="nothing to maximise"):
-        Maximization().gradients(*networks(IDLE), (), None, BATCH, 0.98, STEP)
+        DDPGObjective().gradients(*networks(IDLE), (), None, BATCH, 0.98, STEP)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl.learn import samplers
+from goatrl.learn.samplers import GoalMixes, Hindsight, PolicyGoals, ValueGoals
 from goatrl.types import Batch, Episodes, make_episodes
 
 COUNT, HORIZON, SIZE = 3, 5, 30_000
@@ -32,7 +32,7 @@ def labelled(desired: float = 50.0) -> Episodes:
 
 @partial(jax.jit, static_argnames="size")
 def draw(seed: int, episodes: Episodes, probability: float, size: int = SIZE) -> Batch:
-    return samplers.sample(jax.random.key(seed), episodes, size, probability, 0.1)
+    return Hindsight(probability).sample(jax.random.key(seed), episodes, size, 0.1)
 
 
 @pytest.fixture(scope="module")
@@ -43,20 +43,6 @@ def always() -> Batch:
 @pytest.fixture(scope="module")
 def never() -> Batch:
     return jax.tree.map(np.asarray, draw(1, labelled(), 0.0))
-
-
-@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
-def test_reached_includes_the_boundary(wrap):
-    achieved = jnp.asarray([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]])
-    goal = jnp.asarray([[0.0, 0.0], [0.0, 0.0], [1.0, 6.5]])
-    np.testing.assert_array_equal(wrap(samplers.reached)(achieved, goal, 5.0), [1.0, 1.0, 0.0])
-    np.testing.assert_array_equal(wrap(samplers.reached)(achieved, goal, 4.9), [1.0, 0.0, 0.0])
-
-
-def test_reached_is_a_float_and_keeps_leading_axes():
-    got = samplers.reached(jnp.zeros((2, 3, 4)), jnp.zeros((2, 3, 4)), 0.1)
-    assert got.shape == (2, 3)
-    assert got.dtype == jnp.float32
 
 
 def test_all_fields_come_from_one_transition(always):
@@ -181,3 +167,85 @@ def test_probability_may_differ_along_a_sweep(odd_episodes):
         "goal": (64, 3),
         "reward": (64,),
     }
+
+
+def test_a_transition_says_what_it_reaches(always):
+    np.testing.assert_array_equal(always.next_achieved[:, 0], always.achieved[:, 0] + 1)
+    np.testing.assert_array_equal(always.mask, 1.0 - always.reward)
+    assert always.reward.dtype == np.float32
+    np.testing.assert_array_equal(always.policy_goal, always.goal)
+    np.testing.assert_array_equal(always.reward == 1.0, always.offset == 1)
+    assert (always.extra_goals, always.extra_observations, always.extras) == ({}, {}, {})
+
+
+# Mixes of goals
+
+
+def mixed(seed: int = 0, size: int = SIZE, **given) -> Batch:
+    sampler = GoalMixes(**given)
+    drawn = jax.jit(lambda key: sampler.sample(key, labelled(), size, 0.1))(jax.random.key(seed))
+    return jax.tree.map(np.asarray, drawn)
+
+
+def places(goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The episode and the step that a goal comes from; step 50 is the desired goal."""
+    return np.divmod(goal[:, 0].astype(int), 100)
+
+
+def test_shares_of_a_mix():
+    batch = mixed(value=ValueGoals(current=0.2, future=0.3, random=0.4))
+    episode, step = batch.observation.astype(int).T
+    origin, at = places(batch.goal)
+    now, desired = (origin == episode) & (at == step), at == 50
+    later = (origin == episode) & (at > step) & ~desired
+    # A random goal is of another episode in two thirds of the draws, and in one third it may look
+    # like any of this one: at the same step (1 of 6) or later, of which there are 3 on average.
+    np.testing.assert_allclose(now.mean(), 0.2 + 0.4 / 3 / 6, atol=0.012)
+    np.testing.assert_allclose(later.mean(), 0.3 + 0.4 / 3 * 3 / 6, atol=0.012)
+    np.testing.assert_allclose(desired.mean(), 0.1, atol=0.01)
+    np.testing.assert_allclose((origin != episode).mean(), 0.4 * 2 / 3, atol=0.015)
+    assert (origin[desired] == episode[desired]).all()
+
+
+def test_value_and_policy_have_goals_of_their_own():
+    batch = mixed(value=ValueGoals(current=1.0, future=0.0), policy=PolicyGoals(future=1.0))
+    _, step = batch.observation.astype(int).T
+    np.testing.assert_array_equal(batch.goal, batch.achieved)
+    np.testing.assert_array_equal(batch.offset, 0)
+    assert (places(batch.policy_goal)[1] > step).all()
+    np.testing.assert_array_equal(batch.reward, 0.0)  # one step on, the current goal is left
+    batch = mixed(value=ValueGoals(future=1.0), policy=PolicyGoals(current=0.0, future=0.0))
+    np.testing.assert_array_equal(batch.offset, places(batch.goal)[1] - batch.observation[:, 1])
+    assert (places(batch.policy_goal)[1] == 50).all()
+
+
+def test_geometric_goals_are_geometric_up_to_the_end():
+    batch = mixed(value=ValueGoals(discount=0.5, geometric=True))
+    first = batch.offset[batch.observation[:, 1] == 0]
+    frequency = np.bincount(first, minlength=HORIZON + 1)[1:] / len(first)
+    np.testing.assert_allclose(frequency, [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 16], atol=0.02)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 9])
+def test_what_lies_ahead(steps):
+    batch = mixed(policy=PolicyGoals(current=0.2, future=0.5, random=0.3), steps=steps)
+    episode, step = batch.observation.astype(int).T
+    ahead = np.minimum(step + steps, HORIZON)
+    np.testing.assert_array_equal(batch.extra_goals["ahead"][:, 0], 100 * episode + ahead)
+    np.testing.assert_array_equal(batch.extra_observations["ahead"][:, 1], ahead)
+    origin, at = places(batch.extra_goals["way"])
+    np.testing.assert_array_equal(origin, episode)
+    goal_episode, goal_step = places(batch.policy_goal)
+    elsewhere = goal_episode != episode
+    np.testing.assert_array_equal(at[elsewhere], ahead[elsewhere])
+    assert (at <= ahead).all()
+    assert (at >= step).all()
+    future = ~elsewhere & (goal_step > step) & (at == goal_step)
+    assert future.any(), "a goal nearer than the steps ahead is where the way ends"
+
+
+def test_mixes_draw_from_what_a_buffer_holds_so_far():
+    sampler = GoalMixes(value=ValueGoals(future=0.0, random=1.0))
+    batch = sampler.sample(jax.random.key(0), labelled(), 500, 0.1, jnp.asarray(2))
+    assert set(places(np.asarray(batch.goal))[0]) == {0, 1}
+    assert set(np.asarray(batch.observation)[:, 0].astype(int)) == {0, 1}

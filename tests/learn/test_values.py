@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 
 from goatrl.learn import values
-from goatrl.learn.values import Conservative, DualValue, ImplicitQ, QEnsemble, VEnsemble
-from goatrl.types import Batch, Spec
+from goatrl.learn.networks import Architecture
+from goatrl.learn.values import CQLPenalty, DualValue, ImplicitQ, QEnsemble, VEnsemble
+from goatrl.types import Spec
+from helpers import ensemble, linear, make_batch
 
 both_ways = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
 
 SPEC = Spec(observation_dim=2, goal_dim=1, action_dim=1, horizon=5, goal_threshold=0.1)
+SMALL = Architecture(hidden=(8,))
 KEY = jax.random.key(0)
-BATCH = Batch(
+BATCH = make_batch(
     observation=jnp.asarray([[1.0, 2.0], [3.0, 4.0]]),
     action=jnp.asarray([[0.5], [-1.0]]),
     next_observation=jnp.asarray([[2.0, 3.0], [4.0, 5.0]]),
@@ -29,15 +32,6 @@ BATCH = Batch(
 )
 POLICY_ACTION = jnp.asarray([[1.0], [0.0]])
 NEXT_ACTION = jnp.asarray([[0.25], [-0.5]])
-
-
-def linear(*weights: float, bias: float = 0.0):
-    """A network of one layer: weights · inputs + bias."""
-    return ({"w": jnp.asarray(weights)[:, None], "b": jnp.asarray([bias])},)
-
-
-def ensemble(*members):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *members)
 
 
 def assert_all_zero(tree):
@@ -187,7 +181,7 @@ def test_q_ensemble_members_learn_independently():
             alone,
         )
     # By hand, through the biases: −2 · mean error.
-    np.testing.assert_allclose(together[0]["b"], [[1.0], [0.625]], rtol=1e-6)
+    np.testing.assert_allclose(together.layers[0]["b"], [[1.0], [0.625]], rtol=1e-6)
 
 
 def test_q_ensemble_advantage_by_hand():
@@ -212,28 +206,30 @@ FLAT_Q = ensemble(linear(0.0, 0.0, 0.0, 0.0, bias=3.0), linear(0.0, 0.0, 0.0, 0.
 @both_ways
 def test_penalty_of_a_constant_network_is_its_value(wrap):
     np.testing.assert_allclose(
-        wrap(Conservative(alpha=2.0, actions=4))(FLAT_Q, BATCH, KEY), 2.0, rtol=1e-6
+        wrap(CQLPenalty(alpha=2.0, actions=4))(FLAT_Q, BATCH, KEY), 2.0, rtol=1e-6
     )  # 2 · (3 − 2)
 
 
 def test_penalty_pushes_values_down_by_alpha_until_the_clip():
     high = ensemble(linear(0.0, 0.0, 0.0, 0.0, bias=80.0), linear(0.0, 0.0, 0.0, 0.0, bias=-2.0))
-    penalty = jax.jit(jax.value_and_grad(Conservative(alpha=0.5, actions=4)))
+    penalty = jax.jit(jax.value_and_grad(CQLPenalty(alpha=0.5, actions=4)))
     value, slope = penalty(FLAT_Q, BATCH, KEY)
     np.testing.assert_allclose(value, 0.5, rtol=1e-6)
-    np.testing.assert_allclose(slope[0]["b"], [[0.5], [0.5]], rtol=1e-6)
+    np.testing.assert_allclose(slope.layers[0]["b"], [[0.5], [0.5]], rtol=1e-6)
     value, slope = penalty(high, BATCH, KEY)
     np.testing.assert_allclose(value, 24.0, rtol=1e-6)  # 0.5 · (50 − 2)
-    np.testing.assert_allclose(slope[0]["b"], [[0.0], [0.5]], rtol=1e-6)
+    np.testing.assert_allclose(slope.layers[0]["b"], [[0.0], [0.5]], rtol=1e-6)
 
 
 def test_penalty_lowers_the_actions_that_promise_most():
     # Q = 30 a, while the data acts at a = −1: the largest of the candidates is drawn nearly always.
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf[1:], 64, axis=0), BATCH)
     steep = ensemble(linear(0.0, 0.0, 0.0, 30.0))
-    value, slope = jax.jit(jax.value_and_grad(Conservative()))(steep, many, KEY)
-    assert 0.7 < float(slope[0]["w"][0, 3, 0]) <= 1.0  # mean drawn action; uniform ones have mean 0
-    np.testing.assert_allclose(value, 30 * float(slope[0]["w"][0, 3, 0]), rtol=1e-5)
+    value, slope = jax.jit(jax.value_and_grad(CQLPenalty()))(steep, many, KEY)
+    assert (
+        0.7 < float(slope.layers[0]["w"][0, 3, 0]) <= 1.0
+    )  # mean drawn action; uniform ones have mean 0
+    np.testing.assert_allclose(value, 30 * float(slope.layers[0]["w"][0, 3, 0]), rtol=1e-5)
     lower = jax.tree.map(lambda leaf, by: leaf - 0.1 * by, steep, slope)
 
     def q(params, action):
@@ -252,18 +248,18 @@ def test_penalty_draws_by_value_where_values_differ_little():
     # Q = 0 everywhere: candidates are drawn evenly, so the mean drawn action is that of the
     # candidates, near 0 for many.
     many = jax.tree.map(lambda leaf: jnp.repeat(leaf, 256, axis=0), BATCH)
-    slope = jax.jit(jax.grad(Conservative(actions=400)))(
+    slope = jax.jit(jax.grad(CQLPenalty(actions=400)))(
         ensemble(linear(0.0, 0.0, 0.0, 0.0)), many, KEY
     )
-    np.testing.assert_allclose(slope[0]["w"][0, 3, 0], 0.0, atol=0.12)
+    np.testing.assert_allclose(slope.layers[0]["w"][0, 3, 0], 0.0, atol=0.12)
 
 
 def test_penalty_is_added_to_the_td_loss():
     plain, _ = QEnsemble(2).loss(Q_PARAMS, Q_PARAMS, BATCH, NEXT_ACTION, 0.5, KEY)
-    penalised, metrics = QEnsemble(2, penalty=Conservative(2.0, 4)).loss(
+    penalised, metrics = QEnsemble(2, penalty=CQLPenalty(2.0, 4)).loss(
         Q_PARAMS, Q_PARAMS, BATCH, NEXT_ACTION, 0.5, KEY
     )
-    extra = Conservative(2.0, 4)(Q_PARAMS, BATCH, KEY)
+    extra = CQLPenalty(2.0, 4)(Q_PARAMS, BATCH, KEY)
     assert abs(float(extra)) > 0.1
     np.testing.assert_allclose(penalised - plain, extra, rtol=1e-5)
     np.testing.assert_allclose(metrics["value_loss"], penalised / 2, rtol=1e-6)
@@ -315,9 +311,9 @@ def test_implicit_q_gradients_stay_in_their_own_network():
         IQL_PARAMS, IQL_TARGET, BATCH, NEXT_ACTION, 0.5, KEY
     )[0]
     np.testing.assert_allclose(
-        slopes["v"][0]["b"], [-0.2], rtol=1e-5
+        slopes["v"].layers[0]["b"], [-0.2], rtol=1e-5
     )  # −2 · mean(0.3 · −0.5, 0.7 · 0.5); none from Q's target
-    np.testing.assert_allclose(slopes["q"][0]["b"], [1.0], rtol=1e-5)  # −2 · mean(−1, 0)
+    np.testing.assert_allclose(slopes["q"].layers[0]["b"], [1.0], rtol=1e-5)  # −2 · mean(−1, 0)
 
 
 def test_implicit_q_advantage_is_q_minus_v_at_the_data_action():
@@ -370,10 +366,10 @@ def test_dual_value_gradients_stay_in_their_own_network():
         DUAL_PARAMS, DUAL_TARGET, BATCH, NEXT_ACTION, 0.5, KEY
     )[0]
     # V: (1 − γ) − mean(residual + 1) = 0.5 − 0.65.
-    np.testing.assert_allclose(slopes["v"][0]["b"], [-0.15], rtol=1e-4)
+    np.testing.assert_allclose(slopes["v"].layers[0]["b"], [-0.15], rtol=1e-4)
     # Discriminator: mean(σ(3) − 1, σ(6) − 1) + mean(σ(1.2), σ(2.6)); through the reward it would be
     # 0.65 more.
-    np.testing.assert_allclose(slopes["discriminator"][0]["b"], [0.8247439], rtol=1e-4)
+    np.testing.assert_allclose(slopes["discriminator"].layers[0]["b"], [0.8247439], rtol=1e-4)
 
 
 def test_the_discriminator_has_a_finite_slope_where_its_output_is_flat():
@@ -388,7 +384,7 @@ def test_the_discriminator_has_a_finite_slope_where_its_output_is_flat():
 
 CASES = {
     "q": (QEnsemble(2, 0.3), Q_PARAMS, Q_PARAMS),
-    "cql": (QEnsemble(2, penalty=Conservative(actions=3)), Q_PARAMS, Q_PARAMS),
+    "cql": (QEnsemble(2, penalty=CQLPenalty(actions=3)), Q_PARAMS, Q_PARAMS),
     "v": (VEnsemble(2), V_PARAMS, V_PARAMS),
     "iql": (ImplicitQ(), IQL_PARAMS, IQL_TARGET),
     "dual": (DualValue(), DUAL_PARAMS, DUAL_TARGET),
@@ -417,9 +413,9 @@ def test_no_gradient_flows_into_target_networks_or_the_next_action(case):
     ids=["q", "v", "iql", "dual", "binary"],
 )
 def test_fresh_networks_fit_the_problem(part, inputs):
-    params = jax.eval_shape(lambda key: part.init(key, SPEC), KEY)
+    params = jax.eval_shape(lambda key: part.init(key, SPEC, SMALL), KEY)
     leaves = jax.tree.leaves(params, is_leaf=lambda node: isinstance(node, dict) and "w" in node)
-    widths = {layer["w"].shape[-2] for layer in leaves} - {256}
+    widths = {layer["w"].shape[-2] for layer in leaves} - {8}
     assert widths == inputs
     advantage, value = jax.eval_shape(
         lambda p: part.advantage(p, p, BATCH, POLICY_ACTION, NEXT_ACTION, 0.98), params

@@ -11,23 +11,26 @@ import optax
 import pytest
 
 from goatrl.learn import quantile, weights
+from goatrl.learn.networks import Architecture
 from goatrl.learn.policies import weighted_regression_loss
 from goatrl.learn.weights import (
     RND,
-    AdaptiveSelection,
-    BestAdvantage,
     Chi2,
-    Discounted,
+    DiscountedRelabeling,
     ExpAdvantage,
+    LearnedSelection,
+    PercentileSelection,
     Uncertainty,
     WeightInputs,
 )
-from goatrl.types import Batch, Spec
+from goatrl.types import Spec
+from helpers import linear, make_batch, network
 
 both_ways = pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
 
 KEY = jax.random.key(0)
 SPEC = Spec(observation_dim=1, goal_dim=1, action_dim=1, horizon=5, goal_threshold=0.1)
+SMALL = Architecture(hidden=(4,))
 
 
 def inputs_of(
@@ -40,7 +43,16 @@ def inputs_of(
 ):
     column = jnp.asarray(observation)[:, None]
     zeros = jnp.zeros_like(column)
-    batch = Batch(column, zeros, column, column, zeros, zeros, zeros[:, 0], jnp.asarray(offset))
+    batch = make_batch(
+        observation=column,
+        action=zeros,
+        next_observation=column,
+        initial_observation=column,
+        achieved=zeros,
+        goal=zeros,
+        reward=zeros[:, 0],
+        offset=jnp.asarray(offset),
+    )
     return WeightInputs(
         batch, jnp.asarray(advantage), jnp.asarray(values), discount, jnp.asarray(step)
     )
@@ -130,12 +142,14 @@ def test_discounted_relabelling_by_hand(wrap):
     [
         (ExpAdvantage(beta=1.0, clip=2.0), [0.36787945, 2.0]),
         (Chi2(offset=1.5), [0.5, 2.5]),
-        (Discounted(), [0.9604, 0.8858424]),  # 0.98² and 0.98⁶
+        (DiscountedRelabeling(), [0.9604, 0.8858424]),  # 0.98² and 0.98⁶
     ],
     ids=["exp", "chi2", "discounted"],
 )
 def test_stateless_parts_by_hand(part, expected):
-    weight, carry = part(part.init(KEY, SPEC), inputs_of(advantage=(-1.0, 1.0), offset=(2, 6)))
+    weight, carry = part(
+        part.init(KEY, SPEC, SMALL), inputs_of(advantage=(-1.0, 1.0), offset=(2, 6))
+    )
     np.testing.assert_allclose(weight, expected, rtol=1e-6)
     assert carry == ()
 
@@ -150,8 +164,8 @@ def apply(part, carry, inputs):
     return part(carry, inputs)
 
 
-def select(part: BestAdvantage, step: int, carry=None):
-    carry = part.init(KEY, SPEC) if carry is None else carry
+def select(part: PercentileSelection, step: int, carry=None):
+    carry = part.init(KEY, SPEC, SMALL) if carry is None else carry
     return apply(
         part, carry, inputs_of(ADVANTAGE, observation=(0.0,) * 4, offset=(0,) * 4, step=step)
     )
@@ -167,20 +181,20 @@ def select(part: BestAdvantage, step: int, carry=None):
     ],
 )
 def test_selection_tightens_with_the_step_up_to_its_maximum(step, expected):
-    weight, _ = select(BestAdvantage(alpha_max=50.0, alpha_growth=10.0, capacity=8), step)
+    weight, _ = select(PercentileSelection(alpha_max=50.0, alpha_growth=10.0, capacity=8), step)
     np.testing.assert_allclose(weight, expected, rtol=1e-6)
 
 
 def test_selection_scale_multiplies_the_advantage_but_not_the_threshold():
-    part = BestAdvantage(alpha_max=50.0, alpha_growth=10.0, floor=0.2, scale=2.0, capacity=8)
+    part = PercentileSelection(alpha_max=50.0, alpha_growth=10.0, floor=0.2, scale=2.0, capacity=8)
     np.testing.assert_allclose(
         select(part, 5)[0], [1.0, 0.2, 1.0, 1.0], rtol=1e-6
     )  # (8, 2, 6, 4) against 2.5
 
 
 def test_selection_compares_with_earlier_batches_too():
-    part = BestAdvantage(alpha_max=50.0, alpha_growth=10.0, capacity=8)
-    earlier = quantile.push(part.init(KEY, SPEC), jnp.full(4, 10.0))
+    part = PercentileSelection(alpha_max=50.0, alpha_growth=10.0, capacity=8)
+    earlier = quantile.push(part.init(KEY, SPEC, SMALL), jnp.full(4, 10.0))
     weight, carry = select(part, 5, earlier)
     np.testing.assert_allclose(
         weight, [0.05] * 4, rtol=1e-6
@@ -208,7 +222,7 @@ def spread_of(*spreads: float):
 )
 def test_uncertainty_is_normalised_by_the_extremes_of_recent_spreads(tanh, expected):
     part = Uncertainty(w=0.5, minimum=0.5, tanh=tanh, capacity=4)
-    carry = part.init(KEY, SPEC)
+    carry = part.init(KEY, SPEC, SMALL)
     got = []
     # Normalised: (0, 1) within 1 … 2; (1, ¼) within 1 … 3; then the first two have left: (⅓, ⅓)
     # within 1.5 … 3.
@@ -220,7 +234,7 @@ def test_uncertainty_is_normalised_by_the_extremes_of_recent_spreads(tanh, expec
 
 def test_uncertainty_of_a_single_critic_is_the_minimum():
     part = Uncertainty(capacity=4)
-    weight, _ = part(part.init(KEY, SPEC), inputs_of(values=((1.0, 7.0),)))
+    weight, _ = part(part.init(KEY, SPEC, SMALL), inputs_of(values=((1.0, 7.0),)))
     np.testing.assert_array_equal(weight, [0.5, 0.5])
 
 
@@ -230,8 +244,8 @@ def test_uncertainty_of_a_single_critic_is_the_minimum():
 
 def test_adaptive_selection_learns_the_expectile():
     # Advantages 0, 1, 5 at the same place: their 0.9-expectile is 46/11 = 4.1818.
-    part = AdaptiveSelection(beta=0.9, floor=0.05, learning_rate=0.05)
-    params = ({"w": jnp.zeros((2, 1)), "b": jnp.zeros(1)},)
+    part = LearnedSelection(beta=0.9, floor=0.05, learning_rate=0.05)
+    params = linear(0.0, 0.0)
     inputs = inputs_of((0.0, 1.0, 5.0), observation=(0.0,) * 3, offset=(0,) * 3)
     first, _ = part((params, optax.adam(0.05).init(params)), inputs)
     np.testing.assert_array_equal(first, [1.0, 1.0, 1.0])  # the threshold before the step is 0
@@ -241,13 +255,13 @@ def test_adaptive_selection_learns_the_expectile():
         return carry, weight
 
     (learned, _), history = jax.lax.scan(step, (params, optax.adam(0.05).init(params)), length=500)
-    np.testing.assert_allclose(learned[0]["b"], [4.1818182], atol=0.02)
+    np.testing.assert_allclose(learned.layers[0]["b"], [4.1818182], atol=0.02)
     np.testing.assert_allclose(history[-1], [0.05, 0.05, 1.0], rtol=1e-6)
 
 
 def rnd_carry(part: RND):
     """The random network says (x, x), its predictor starts at 0: errors x²."""
-    random = ({"w": jnp.asarray([[1.0, 1.0], [0.0, 0.0]]), "b": jnp.zeros(2)},)
+    random = network(([[1.0, 1.0], [0.0, 0.0]], [0.0, 0.0]))
     predictor = jax.tree.map(jnp.zeros_like, random)
     return (
         random,
@@ -263,7 +277,7 @@ def test_rnd_weight_by_hand():
     np.testing.assert_allclose(weight, [0.5, 0.9621172], rtol=1e-6)  # errors 1 and 9: the extremes
     assert sorted(np.asarray(carry[3].values).tolist()) == [1.0, 9.0, np.inf, np.inf]
     np.testing.assert_allclose(
-        carry[1][0]["w"], [[0.01, 0.01], [0.0, 0.0]], rtol=1e-4
+        carry[1].layers[0]["w"], [[0.01, 0.01], [0.0, 0.0]], rtol=1e-4
     )  # one Adam step towards the random network
 
 
@@ -288,11 +302,11 @@ def test_rnd_error_falls_where_data_is_seen():
 PARTS = [
     ExpAdvantage(),
     Chi2(1.0),
-    BestAdvantage(capacity=4),
+    PercentileSelection(capacity=4),
     Uncertainty(capacity=4),
     Uncertainty(tanh=False, capacity=4),
-    Discounted(),
-    AdaptiveSelection(),
+    DiscountedRelabeling(),
+    LearnedSelection(),
     RND(features=3, capacity=4),
 ]
 IDS = [type(part).__name__ + ("" if getattr(part, "tanh", True) else "_linear") for part in PARTS]
@@ -302,10 +316,10 @@ def small_carry(part):
     """The part's own start; a part with networks gets smaller ones."""
     if isinstance(part, RND):
         return rnd_carry(part)
-    if isinstance(part, AdaptiveSelection):
-        params = ({"w": jnp.ones((2, 1)), "b": jnp.zeros(1)},)
+    if isinstance(part, LearnedSelection):
+        params = linear(1.0, 1.0)
         return params, optax.adam(part.learning_rate).init(params)
-    return part.init(KEY, SPEC)
+    return part.init(KEY, SPEC, SMALL)
 
 
 @pytest.mark.parametrize("part", PARTS, ids=IDS)
@@ -329,7 +343,7 @@ def test_no_gradient_flows_through_a_weight(part):
 
 @pytest.mark.parametrize("part", PARTS, ids=IDS)
 def test_the_carry_keeps_its_structure_from_its_own_start(part):
-    carry = jax.eval_shape(lambda key: part.init(key, SPEC), KEY)
+    carry = jax.eval_shape(lambda key: part.init(key, SPEC, SMALL), KEY)
     weight, after = jax.eval_shape(part, carry, inputs_of())
     assert weight.shape == (2,)
     assert weight.dtype == jnp.float32

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
+from goatrl.learn import normalize
 from goatrl.learn.parameters import override
 from goatrl.training import offline
 from goatrl.types import Episodes, Settings, TrainState, make_episodes
 
-SETTINGS = Settings(updates=800, batch_size=64, target_every=4, target_keep=0.8, alpha_growth=0.1)
+SETTINGS = Settings(updates=800, batch_size=64, target_period=4, polyak=0.8, alpha_growth=0.1)
 
 
 def fit(
@@ -45,7 +46,7 @@ CORRIDOR_VALUES = [0.5, 1.0, 2.0, 2.0]
 
 @pytest.mark.parametrize("name", ["goat", "goat_v", "wgcsl", "iql_her"])
 def test_values_of_the_corridor(name: str) -> None:
-    changes = {"relabel": 0.0, "discount": 0.5}
+    changes = {"hindsight.probability": 0.0, "discount": 0.5}
     if name == "iql_her":
         changes["implicit_q.tau"] = (
             0.5  # one action per state: any expectile is the value, the mean is learned fastest
@@ -70,7 +71,7 @@ def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:
     episodes = make_episodes(positions, positions, np.full((2, 1, 1), 0.5), np.ones((2, 1)))
     values = {}
     for tau in (0.1, 0.5, 0.9):
-        changes = {"relabel": 0.0, "discount": 0.0, "q_ensemble.tau": tau}
+        changes = {"hindsight.probability": 0.0, "discount": 0.0, "q_ensemble.tau": tau}
         algorithm, state = fit("wgcsl_er", episodes, 0.1, 400, **changes)
         place = state.normalizer.observation(jnp.zeros((1, 1)))
         goal = state.normalizer.goal(jnp.ones((1, 1)))
@@ -101,7 +102,7 @@ def test_a_goal_beyond_the_data_is_reached(name: str) -> None:
     goals = jnp.asarray([[-6.0], [6.0], [3.0]])  # two beyond anything seen, one within
     position = jnp.zeros_like(goals)
     for _ in range(12):
-        position = position + algorithm.act(state, position, goals)
+        position = position + normalize.act(algorithm, state, position, goals)
     np.testing.assert_allclose(np.asarray(position), np.asarray(goals), atol=0.5)
 
 
@@ -121,11 +122,11 @@ def test_data_selection_forgets_the_bad_half() -> None:
     goals = jnp.asarray(good.goals)
     reached = {}
     for name in ("bc", "wgcsl"):
-        changes = {"relabel": 0.0} if name == "wgcsl" else {}
+        changes = {"hindsight.probability": 0.0} if name == "wgcsl" else {}
         algorithm, state = fit(name, both, 0.5, 800, **changes)
         position = jnp.zeros_like(goals)
         for _ in range(12):
-            position = position + algorithm.act(state, position, goals)
+            position = position + normalize.act(algorithm, state, position, goals)
         reached[name] = float((jnp.abs(position - goals) <= 0.5).mean())
     assert reached["bc"] < 0.5
     assert reached["wgcsl"] > 0.9

@@ -177,7 +177,6 @@ def test_regions_leave_empty_places_and_say_what_is_kept() -> None:
 def test_goat_figure_regions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     everything, one = tmp_path / "all.png", tmp_path / "one.png"
     assert cli.main(["figure", "regions", "--out", str(everything)]) == 0
     assert cli.main(["figure", "regions", "--groups", "reach-near-far", "--out", str(one)]) == 0

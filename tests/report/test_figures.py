@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from goatrl import tasks
-from goatrl.data import pointreach
+from goatrl.data import of_group
 from goatrl.experiments.records import Cell
 from goatrl.experiments.statistics import Average, Interval
 from goatrl.report import data_figures, figures, maps
@@ -48,7 +48,7 @@ def make_cell(reached: int) -> Cell:
 
 
 def trajectories() -> Figure:
-    episodes = pointreach.make(GROUP.name)
+    episodes = of_group(tasks.get(GROUP.name))
     return figures.trajectories(
         {"Expert 10": (episodes, {"GOAT": make_cell(15).episodes})}, "R10", 11.0, ["GOAT"]
     )
@@ -128,11 +128,11 @@ def coverage() -> Figure:
 def density() -> Figure:
     grid = np.linspace(-12.0, 12.0, 9)
     x, y = np.meshgrid(grid, grid)
-    return figures.density(grid, 1.0 + x**2 + 2.0 * (y - 3.0) ** 2, pointreach.make(GROUP.name))
+    return figures.density(grid, 1.0 + x**2 + 2.0 * (y - 3.0) ** 2, of_group(tasks.get(GROUP.name)))
 
 
 def dataset() -> Figure:
-    return data_figures.dataset(pointreach.make("pointreach-non-expert-10"), "Non-Expert 10")
+    return data_figures.dataset(of_group(tasks.get("pointreach-non-expert-10")), "Non-Expert 10")
 
 
 def regions() -> Figure:
@@ -196,7 +196,7 @@ def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_other_input_gives_another_picture(tmp_path: Path) -> None:
-    episodes = pointreach.make(GROUP.name)
+    episodes = of_group(tasks.get(GROUP.name))
     for name, reached in (("a", 20), ("b", 0)):
         rows = {"Expert 10": (episodes, {"GOAT": make_cell(reached).episodes})}
         figures.save(figures.trajectories(rows, "R10", 11.0, ["GOAT"]), tmp_path / f"{name}.svg")
@@ -206,8 +206,8 @@ def test_other_input_gives_another_picture(tmp_path: Path) -> None:
 def test_trajectories_show_the_data_the_paths_and_the_goals() -> None:
     figure = figures.trajectories(
         {
-            "Expert 10": (pointreach.make(GROUP.name), {"GOAT": make_cell(15).episodes}),
-            "None": (pointreach.make(GROUP.name), {}),
+            "Expert 10": (of_group(tasks.get(GROUP.name)), {"GOAT": make_cell(15).episodes}),
+            "None": (of_group(tasks.get(GROUP.name)), {}),
         },
         "R20",
         21.0,
@@ -381,7 +381,7 @@ def test_density_is_the_inverse_spread_the_right_way_up() -> None:
     spread = np.array(
         [[1.0, 1.0, 0.5], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]
     )  # smallest at (x, y) = (1, -1)
-    figure = figures.density(grid, spread, pointreach.make(GROUP.name))
+    figure = figures.density(grid, spread, of_group(tasks.get(GROUP.name)))
     (image,) = figure.axes[0].images
     shown = np.asarray(image.get_array())
     np.testing.assert_array_equal(shown, 1.0 / spread)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import fcntl
 import json
-import os
 import re
-import select
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import imageio.v3 as imageio
 import numpy as np
 import pyarrow as pa
 import pytest
 from PIL import Image
+from selenium.webdriver.common.keys import Keys
 
+from browser import Browser, find_browser
 from goatrl import algorithms, cli, tasks
 from goatrl.data.cache import checksums
 from goatrl.evaluation.episodes import SCHEMA
@@ -52,11 +48,8 @@ VIEWS = (
     "#/training-time",
     "#/everything",
 )
-TUNED = {
-    "GOAT": (0.4, 0.9, 3),
-    "MARWIL+HER": (0.3, 0.7, 6),
-    "random": (0.05, 0.5, 9),
-}  # label → how it learns
+# label → how it learns
+TUNED = {"GOAT": (0.4, 0.9, 3), "MARWIL+HER": (0.3, 0.7, 6), "random": (0.05, 0.5, 9)}
 VERSIONS = {
     "goatrl": "0.1.0",
     "jax": "0.10.2",
@@ -133,201 +126,6 @@ def make_cell(group: TaskGroup, column: suites.Column, seeds: int) -> Cell:
     return Cell(SUITE.name, column.label, config, (training,), pa.concat_tables(parts))
 
 
-class Browser:
-    """Chromium without a window, driven through a pipe (its DevTools protocol: messages in JSON,
-    each ended by a zero byte).
-    """
-
-    NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-    OPTIONS = (
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-sync",
-    )
-    OFFLINE = (
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-default-apps",
-    )
-    PATIENCE = 30.0  # seconds for an answer
-
-    def __init__(self, program: str, profile: Path) -> None:
-        theirs_in, self._in = os.pipe()
-        self._out, theirs_out = os.pipe()
-        # The browser reads from descriptor 3 and writes to 4.
-        high = [fcntl.fcntl(each, fcntl.F_DUPFD, 20) for each in (theirs_in, theirs_out)]
-        line = [
-            "bash",
-            "-c",
-            f'exec "$@" 3<&{high[0]} 4>&{high[1]}',
-            "bash",
-            program,
-            *self.OPTIONS,
-            *self.OFFLINE,
-        ]
-        self._process = subprocess.Popen(
-            [*line, f"--user-data-dir={profile}", "--remote-debugging-pipe"],
-            pass_fds=high,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for each in (theirs_in, theirs_out, *high):
-            os.close(each)
-        self._buffer, self._count, self._session = b"", 0, ""
-        self.events: list[dict] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def close(self) -> None:
-        self._session = ""
-        self.call("Browser.close")
-        self._process.wait(self.PATIENCE)
-        os.close(self._in)
-        os.close(self._out)
-
-    def call(self, method: str, **parameters: Any) -> dict:
-        self._count += 1
-        message = {"id": self._count, "method": method, "params": parameters}
-        os.write(
-            self._in,
-            json.dumps(message | ({"sessionId": self._session} if self._session else {})).encode()
-            + b"\0",
-        )
-        while True:
-            answer = self._read()
-            if answer.get("id") == self._count:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                return answer["result"]
-            self.events.append(answer)
-
-    def _read(self) -> dict:
-        end = time.monotonic() + self.PATIENCE
-        while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._out], [], [], max(end - time.monotonic(), 0))
-            part = os.read(self._out, 1 << 20) if ready else b""
-            assert part, "the browser does not answer"
-            self._buffer += part
-        message, _, self._buffer = self._buffer.partition(b"\0")
-        return json.loads(message)
-
-    def open(self, page: Path, view: str = "") -> None:
-        """Load a page anew."""
-        self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=page.as_uri() + view)
-        end = time.monotonic() + self.PATIENCE
-        while self.run("document.readyState !== 'complete' || location.protocol === 'about:'"):
-            assert time.monotonic() < end, "the page does not load"
-            time.sleep(0.02)
-
-    def go(self, view: str) -> None:
-        """Another view of the same page."""
-        self.run(
-            f"new Promise(done => {{ addEventListener('hashchange', done, {{once: true}}); "
-            f"location.hash = {json.dumps(view)} }})"
-        )
-
-    def run(self, script: str) -> Any:
-        """The value of an expression, awaited if it is a promise."""
-        answer = self.call(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
-        )
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
-
-    def point(self, selector: str, click: bool = False) -> None:
-        """Move the mouse to the middle of an element."""
-        element = f"document.querySelector({json.dumps(selector)})"
-        self.run(f"{element}.scrollIntoView({{block: 'center', inline: 'center'}})")
-        x, y = self.run(
-            "(box => [box.x + box.width / 2, box.y + box.height / "
-            f"2])({element}.getBoundingClientRect())"
-        )
-        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
-        for kind in ("mousePressed", "mouseReleased") if click else ():
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-
-    def press(self, key: str) -> None:
-        codes = {
-            "Tab": 9,
-            "Enter": 13,
-            "Escape": 27,
-            " ": 32,
-            "ArrowLeft": 37,
-            "ArrowUp": 38,
-            "ArrowRight": 39,
-            "ArrowDown": 40,
-        }
-        text = {"text": "\r"} if key == "Enter" else {"text": key} if len(key) == 1 else {}
-        self.call(
-            "Input.dispatchKeyEvent",
-            type="keyDown",
-            key=key,
-            windowsVirtualKeyCode=codes.get(key, 0),
-            **text,
-        )
-        self.call(
-            "Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=codes.get(key, 0)
-        )
-
-    def size(self, width: int, height: int) -> None:
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width,
-            height=height,
-            deviceScaleFactor=1,
-            mobile=width < 500,
-        )
-
-    def prefer(self, scheme: str, medium: str = "") -> None:
-        self.call(
-            "Emulation.setEmulatedMedia",
-            media=medium,
-            features=[{"name": "prefers-color-scheme", "value": scheme}],
-        )
-
-    def screenshot(self, path: Path, whole: bool = True) -> None:
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole, format="png")
-        path.write_bytes(base64.b64decode(answer["data"]))
-
-    def complaints(self) -> list[str]:
-        """All that went wrong so far: exceptions, errors in the log or the console."""
-        self.run("0")  # what was reported before this has been read now
-        found = []
-        for event in self.events:
-            kind, about = event.get("method"), event.get("params", {})
-            if kind == "Runtime.exceptionThrown":
-                found.append(
-                    about["exceptionDetails"].get("exception", {}).get("description", "exception")
-                )
-            elif kind == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
-                found.append(about["entry"]["text"])
-            elif kind == "Runtime.consoleAPICalled" and about["type"] in (
-                "error",
-                "warning",
-                "assert",
-            ):
-                found.append(str(about["args"]))
-        return found
-
-    def requests(self) -> list[str]:
-        return [
-            e["params"]["request"]["url"]
-            for e in self.events
-            if e.get("method") == "Network.requestWillBeSent"
-        ]
-
-
-def find_browser() -> str | None:
-    return next((path for name in Browser.NAMES if (path := shutil.which(name))), None)
-
-
 def make_point_cell(label: str, reached: int) -> Cell:
     """An agent that walks straight to the first `reached` goals of each circle, half-way to the
     others. No curves, as of old.
@@ -396,24 +194,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "keep_compiled_programs", lambda: None)
-        out = tmp_path_factory.mktemp("page") / "report.html"
-        assert cli.main(["report", str(folder), "--out", str(out)]) == 0
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    assert cli.main(["report", str(folder), "--out", str(out)]) == 0
     return out
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = find_browser()
-    if program is None:
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    programs = find_browser()
+    if programs is None:
         pytest.skip(
-            "no Chromium is installed; `apt-get install chromium` (or `make test`, which does it) "
-            "lets these tests run"
+            "no Chromium with chromedriver; `make browser` installs Debian's, which lets these "
+            "tests run"
         )
-    browser = Browser(program, tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("no_proxy", "*")  # the driver is on this machine
+        browser = Browser(*programs)
+    with browser:
+        yield browser
 
 
 @pytest.fixture
@@ -421,10 +219,9 @@ def browser(chromium: Browser, page: Path) -> Iterator[Browser]:
     """On the table of the paper's suite, at a desk, by day. Whatever a test does, it must not make
     the page complain.
     """
-    chromium.events.clear()
     chromium.size(1280, 900)
     chromium.prefer("light")
-    chromium.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+    chromium.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 1, "y": 1})
     chromium.open(page, "#/paper")
     yield chromium
     assert chromium.complaints() == []
@@ -688,16 +485,39 @@ def test_the_best_is_best_over_the_tasks_that_all_have(folder: Path, cells: list
 # In the browser
 
 
-def test_one_seed_has_no_deviation(chromium: Browser, tmp_path: Path) -> None:
+def test_the_browser_tells_what_goes_wrong(browser: Browser, tmp_path: Path) -> None:
+    wrong = (
+        "console.warn('warned')",
+        "console.error('told')",
+        "throw Error('thrown')",
+        "Promise.reject(Error('refused'))",
+    )
+    text = (
+        "".join(f"<script>{each}</script>" for each in wrong)
+        + "<img src='http://goatrl.invalid/none.png'>"
+    )
+    (tmp_path / "page.html").write_text(text)
+    browser.requests()
+    browser.open(tmp_path / "page.html")
+    found = browser.complaints()
+    assert all(
+        any(word in each for each in found)
+        for word in ("warned", "told", "thrown", "refused", "none.png")
+    ), found
+    assert len(found) == 5
+    assert "http://goatrl.invalid/none.png" in browser.requests()
+
+
+def test_one_seed_has_no_deviation(browser: Browser, tmp_path: Path) -> None:
     write_suite(tmp_path, ["hand-near-far"], ["GOAT"], seeds=1)
     (tmp_path / "page.html").write_text(webpage.page(tmp_path))
-    chromium.open(tmp_path / "page.html", f"#/{tmp_path.name}")
-    chromium.point("td[data-task=Near]")
-    assert chromium.run("document.querySelectorAll('.results .spread').length") == 0
+    browser.open(tmp_path / "page.html", f"#/{tmp_path.name}")
+    browser.point("td[data-task=Near]")
+    assert browser.run("document.querySelectorAll('.results .spread').length") == 0
     assert re.match(
-        r"GOAT on .*Mean[\d.]+95 %", chromium.run("document.getElementById('tip').textContent")
+        r"GOAT on .*Mean[\d.]+95 %", browser.run("document.getElementById('tip').textContent")
     )
-    assert chromium.run("document.querySelector('.tabled .key').textContent").startswith(
+    assert browser.run("document.querySelector('.tabled .key').textContent").startswith(
         "One seed, the paper’s below."
     )
 
@@ -765,12 +585,12 @@ def test_sorting_by_mouse_and_by_keyboard(browser: Browser, cells: list[Cell]) -
         browser.run("document.getElementById('said').textContent")
         == "Sorted by WGCSL, highest first"
     )
-    browser.press("Enter")  # the heading has the focus
+    browser.press(Keys.ENTER)  # the heading has the focus
     assert order_of(browser, "WGCSL") == "ascending"
     assert [row[1] for row in rows(browser)] != [row[1] for row in in_order()]
-    browser.press("Enter")
+    browser.press(Keys.ENTER)
     assert (rows(browser), order_of(browser, "WGCSL")) == (in_order(), "none")
-    browser.press("Tab")
+    browser.press(Keys.TAB)
     browser.press(" ")
     assert order_of(browser, "BC") == "descending"
     assert rows(browser) == sorted_by(cells, "BC")
@@ -804,7 +624,7 @@ def test_filters(browser: Browser, cells: list[Cell]) -> None:
     assert browser.run(
         "[...document.querySelectorAll('.results tbody .split')].map(each => each.textContent)"
     ) == ["IID", "IID"]
-    browser.press("ArrowRight")
+    browser.press(Keys.ARROW_RIGHT)
     assert shown() == ["Right2Left", "Left2Right", "Left2Left", "Far"]
     assert average() == f"{ours['ood'].mean:.1f}"
     browser.run(
@@ -813,8 +633,7 @@ def test_filters(browser: Browser, cells: list[Cell]) -> None:
     )
     assert shown() == ["Right2Left", "Left2Right", "Left2Left"]
     browser.point(".tabled input[type=search]", click=True)
-    for letter in "LEFT2":
-        browser.press(letter)
+    browser.press("LEFT2")
     assert shown() == ["Left2Right", "Left2Left"]
     browser.press("x")
     assert shown() == []
@@ -895,25 +714,25 @@ def test_a_cell_shows_its_seeds_and_its_interval(browser: Browser, cells: list[C
     assert (
         browser.run(f"document.querySelector('{place}').getAttribute('aria-describedby')") == "tip"
     )
-    browser.press("Escape")
+    browser.press(Keys.ESCAPE)
     assert tip() is None
     # The same by keyboard: one stop for all cells, arrows among them.
     browser.run("document.querySelector('.results thead th:last-child button').focus()")
-    browser.press("Tab")  # the link of the first group
-    browser.press("Tab")
+    browser.press(Keys.TAB)  # the link of the first group
+    browser.press(Keys.TAB)
     assert "GOAT on Push Left-Right, Right2Right" in tip()
-    browser.press("ArrowRight")
-    browser.press("ArrowDown")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.press(Keys.ARROW_DOWN)
     assert "WGCSL on Push Left-Right, Right2Left" in tip()
-    browser.press("ArrowUp")
-    browser.press("ArrowUp")
+    browser.press(Keys.ARROW_UP)
+    browser.press(Keys.ARROW_UP)
     assert "WGCSL on Push Left-Right, Right2Right" in tip(), "there is nothing above"
     box = browser.run(
         """(box => [box.left, box.top, innerWidth - box.right, innerHeight - box.bottom])
             (document.getElementById('tip').getBoundingClientRect())"""
     )
     assert min(box) >= 0, "all of it is in view"
-    browser.press("Tab")
+    browser.press(Keys.TAB)
     assert tip() is None
 
 
@@ -964,7 +783,7 @@ def test_the_toggle_overrules_the_system(browser: Browser) -> None:
     assert luminance(by_night) < 0.1 < luminance(by_day)
     assert browser.run("document.getElementById('theme').textContent") == "Light colours"
     browser.prefer("dark")
-    browser.press("Enter")
+    browser.press(Keys.ENTER)
     assert color(browser, "page") == by_day
     browser.run("localStorage.clear()")
 
@@ -1108,10 +927,7 @@ def test_nothing_moves_for_those_who_do_not_want_it(browser: Browser) -> None:
         "parseFloat(getComputedStyle(e).transitionDuration) > 0).length"
     )
     assert browser.run(moving) > 0
-    browser.call(
-        "Emulation.setEmulatedMedia",
-        features=[{"name": "prefers-reduced-motion", "value": "reduce"}],
-    )
+    browser.prefer("light", motion="reduce")
     assert browser.run(moving) == 0
 
 
@@ -1181,21 +997,21 @@ def test_a_evaluation_shows_its_values(browser: Browser) -> None:
     assert "29,400 environment steps of each seed, Push Left-Right" in tip()
     assert values(3) in tip()
     assert browser.run("getComputedStyle(document.querySelector('#third .cursor')).opacity") == "1"
-    browser.press("Escape")
+    browser.press(Keys.ESCAPE)
     assert tip() is None
     # The same by keyboard: one stop for a chart, arrows inside.
     browser.run("document.querySelector('main .stop').focus()")
     assert values(0) in tip()
-    browser.press("ArrowLeft")
+    browser.press(Keys.ARROW_LEFT)
     assert values(0) in tip(), "there is nothing before the start"
-    browser.press("ArrowRight")
-    browser.press("ArrowRight")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.press(Keys.ARROW_RIGHT)
     assert values(2) in tip()
     spoken = browser.run("document.activeElement.getAttribute('aria-label')")
     assert spoken.startswith(
         f"19,600 environment steps: GOAT {100 * goat.mean[2]:.1f} %, MARWIL+HER"
     )
-    browser.press("Tab")
+    browser.press(Keys.TAB)
     assert "0 environment steps of each seed, Pick Left-Right" in tip()
 
 
@@ -1252,9 +1068,8 @@ def test_training_times_are_shown_from_the_shortest(browser: Browser) -> None:
         "[...document.querySelectorAll('#main table.results tbody tr')].map((row) => "
         "row.innerText.split('\\t'))"
     )
-    assert [row[0] for row in rows] == [
-        column.label for column in timing.COLUMNS
-    ]  # made in this order
+    # made in this order
+    assert [row[0] for row in rows] == [column.label for column in timing.COLUMNS]
     assert rows[0][1:3] == ["5.5", "5.0 to 10.0"]
     assert rows[1][1:3] == ["8.0", "7.5 to 12.5"]
     assert browser.run("document.querySelectorAll('#main svg .bar').length") == len(rows)

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.numpy import load_file
 
-from goatrl import cli, tasks
+from goatrl import tasks
 from goatrl.cli.view import View
 from goatrl.data import experts
 from goatrl.data.problems import Problem
@@ -25,10 +25,10 @@ from goatrl.disk import checkpoint
 from goatrl.experiments.loading import of_run
 from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
-from goatrl.learn.policies import Maximization
+from goatrl.learn.policies import DDPGObjective
 from goatrl.learn.values import QEnsemble
+from goatrl.robots import Finetuning
 from goatrl.runs import expert_training, finetune
-from goatrl.runs.finetune import Recipe
 from goatrl.runs.folder import Interrupted
 from goatrl.runs.offline import Run, configure
 from goatrl.runs.online import OnlinePlan, OnlineRun
@@ -46,11 +46,9 @@ EPISODES = 12  # everywhere, so that programs are compiled once
 
 @pytest.fixture(autouse=True)
 def small_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(
-        finetune.RECIPES,
-        "reach",
-        Recipe(5, batch_size=8, round=4, evaluate_every=2, evaluated_episodes=4),
-    )
+    recipe = Finetuning(5, batch_size=8, round=4, judge_every=2, judged_episodes=4)
+    # the robot itself is frozen, and another one would compile another model
+    monkeypatch.setitem(vars(GROUP.family), "finetuning", recipe)
 
 
 def some_episodes() -> Episodes:
@@ -139,14 +137,14 @@ def test_ddpg_takes_over_policies_critics_and_their_targets(
     members, state = run.restore()
     plan = finetune.plan(run)
     for agent, _ in plan.members:
-        assert agent.policy == Maximization()  # maximises the mean of the critics
+        assert agent.policy == DDPGObjective()  # maximises the mean of the critics
         assert agent.value == QEnsemble(critics)  # neither an expectile nor the CQL penalty goes on
-        assert (agent.relabel, agent.learning_rate, agent.discount) == (
+        assert (agent.sampler.probability, agent.learning_rate, agent.discount) == (
             0.8,
             5e-4,
             members[0][0].discount,
         )
-        assert agent.target_every == 5  # the batches of one episode
+        assert agent.target_period == 5  # the batches of one episode
     assert plan.trained is not None
     for name in ("params", "target", "normalizer"):
         same(getattr(plan.trained, name), getattr(state, name))
@@ -154,7 +152,7 @@ def test_ddpg_takes_over_policies_critics_and_their_targets(
     assert not any(np.asarray(leaf).any() for leaf in jax.tree.leaves(plan.trained.optimizer)), (
         "a new optimiser"
     )
-    assert plan.trained.weights == ()
+    assert plan.trained.weight_state == ()
     assert not np.asarray(plan.trained.step).any()
 
 
@@ -195,7 +193,7 @@ def test_agents_that_are_not_made_of_our_parts_go_on_by_themselves(tmp_path: Pat
     members, state = run.restore()
 
     class Other:
-        target_every = 5
+        target_period = 5
 
     with pytest.raises(GoatError, match=r"parts in goatrl\.learn can; use --by own"):
         finetune.as_ddpg(run, [(Other(), seed) for _, seed in members], state, GROUP)  # type: ignore[list-item]
@@ -233,7 +231,7 @@ def test_the_paper_settings_and_the_full_mix(group: str, batches: int) -> None:
     )
     assert plan.rounds * schedule.episodes == 4_000
     agent = plan.members[0][0]
-    assert (agent.learning_rate, agent.target_every) == (5e-4, batches)
+    assert (agent.learning_rate, agent.target_period) == (5e-4, batches)
     for episodes in (schedule.episodes, plan.evaluated_episodes):
         starts, goals = draw_mix(plan.tasks, [0, 0], episodes)
         assert shares(group, goals, starts) == [episodes // 4] * 4
@@ -302,7 +300,7 @@ def test_an_algorithm_of_its_own_goes_on_where_it_was(tmp_path: Path) -> None:
     found = agents(run)
     assert found["step"].tolist() == [UPDATES + 5 * EPISODES] * len(SEEDS)
     assert not np.array_equal(
-        found["params/policy/0/w"], np.asarray(source.restore()[1].params["policy"][0]["w"])
+        found["params/policy/0/w"], np.asarray(source.restore()[1].params["policy"].layers[0]["w"])
     )
     assert "weight" in run.metrics_path.read_text().splitlines()[0]
 
@@ -387,7 +385,6 @@ def test_an_experts_folder_holds_its_best_agent(tmp_path: Path) -> None:
 
 @pytest.fixture
 def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "keep_compiled_programs", lambda: None)
     monkeypatch.chdir(tmp_path)
 
 
@@ -400,7 +397,9 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert "evaluate it: goat evaluate tuned" in shown
     learned, kept = of_run(Path("tuned")), agents(OnlineRun(Path("tuned")))
     assert (learned.step, learned.unfinished) == (5 * EPISODES, "")
-    np.testing.assert_array_equal(learned.state.params["policy"][0]["w"], kept["params/policy/0/w"])
+    np.testing.assert_array_equal(
+        learned.state.params["policy"].layers[0]["w"], kept["params/policy/0/w"]
+    )
     rows = [line.split(",") for line in Path("tuned/metrics.csv").read_text().splitlines()]
     assert rows[0][:5] == ["round", "steps", "seed", "explored", "success"]
     assert [row[0] for row in rows[1:] if row[4]] == ["0", "0", "2", "2", "3", "3"]
@@ -419,7 +418,7 @@ def test_fine_tuned_agents_are_evaluated_and_watched(
     few = tuple(dataclasses.replace(task, episodes=3) for task in GROUP.tasks)
     monkeypatch.setitem(registry._GROUPS, GROUP.name, dataclasses.replace(GROUP, tasks=few))
     plan = finetune.plan(trained(Path("run"), "goat"), episodes=EPISODES)
-    expert = experts.get("reach")
+    expert = experts.get(GROUP.family)
     *hidden, (weight, bias) = expert.layers
     networks = [(*hidden, (sign * weight, sign * bias)) for sign in (-1, 1)]
     policy = tuple(

@@ -11,7 +11,6 @@ from gymnasium import make
 from gymnasium.utils.env_checker import check_env
 
 from goatrl import tasks
-from goatrl.sim.mujoco import Simulator
 from goatrl.sim.registration import identifier
 from goatrl.types import GoatError
 
@@ -139,7 +138,7 @@ def test_reward_is_one_within_the_threshold() -> None:
 def test_alone_as_in_a_batch(name: str) -> None:
     env = make(name).unwrapped
     starts, goals = env.task.draw(0, 3)
-    batch = Simulator(env.group.family, 3)
+    batch = env.group.family.simulator(3)
     observations, _ = batch.reset(starts)
     options = {"goal": goals[1]} | ({"start": starts[1]} if starts.size else {})
     alone = env.reset(options=options)[0]

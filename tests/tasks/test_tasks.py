@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from goatrl import data, tasks
 from goatrl.experiments import paper
-from goatrl.report.data_figures import TABLES
+from goatrl.robots.fetch import FetchFamily
+from goatrl.robots.hand import HAND
 from goatrl.tasks import Task, TaskGroup, fetch, shadow_hand
 from goatrl.tasks.regions import NOTHING, Box, Points, Redrawn, RedrawnRing, everywhere
 from goatrl.types import GoatError
@@ -27,6 +28,10 @@ each_task = pytest.mark.parametrize(
 )
 some_seeds = settings(max_examples=20)
 seeds = st.integers(0, 2**63)
+
+
+def has_object(group: TaskGroup) -> bool:
+    return isinstance(group.family, FetchFamily) and group.family.has_object
 
 
 def drawn(*groups: str, count: int = 500) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -49,7 +54,7 @@ def from_gripper(place: fetch.Place, points: np.ndarray) -> np.ndarray:
 @given(seed=seeds)
 def test_draws_lie_in_their_regions(group: TaskGroup, task: Task, seed: int) -> None:
     starts, goals = task.draw(seed, 50)
-    assert starts.shape == (50, 0 if group.family in ("reach", "hand") else 2)
+    assert starts.shape == (50, 2 if has_object(group) else 0)
     assert goals.shape == (50, group.spec.goal_dim)
     assert task.start.contains(starts).all()
     assert task.goal.contains(goals).all()
@@ -351,10 +356,10 @@ def test_objects_that_start_anywhere_do_not_start_in_the_gripper(
         assert reach - 0.005 < np.abs(starts - place.gripper[:2]).max() <= reach
 
 
-@pytest.mark.parametrize("family", TABLES)
-def test_objects_start_on_the_table(family: str) -> None:
-    low, high = np.array(TABLES[family])[:, :2]
-    for name in [name for name, group in GROUPS.items() if group.family == family]:
+@pytest.mark.parametrize("place", [fetch.PUSH, fetch.PICK], ids=lambda place: place.family.name)
+def test_objects_start_on_the_table(place: fetch.Place) -> None:
+    low, high = np.array(place.family.table)[:, :2]
+    for name in [name for name, group in GROUPS.items() if group.family is place.family]:
         for _, starts, goals in drawn(name):
             for points in (starts, goals[:, :2]):
                 assert ((points >= low) & (points <= high)).all()
@@ -516,14 +521,13 @@ def test_iid_tasks_are_inside_and_ood_tasks_are_not(
     starts, goals = task.draw(seed, 50)
     inside = group.iid.contains(goals)
     if starts.size:
-        table = {"push": fetch.PUSH, "pick": fetch.PICK, "slide": fetch.SLIDE}[group.family].table
-        inside &= group.iid.contains(np.pad(starts, ((0, 0), (0, 1)), constant_values=table))
-    if task.name == "Near" and group.family == "reach":
+        inside &= group.iid.contains(group.family.initial(starts))
+    if task.name == "Near" and group.family.name == "reach":
         # Goals fill a cylinder, as in the released environment; the data a ball in it, two thirds
         # of its volume.
         assert (inside == (np.linalg.norm(goals - fetch.REACH.gripper, axis=1) <= 0.15)).all()
         assert inside.mean() > 0.4
-    elif task.split == "iid" or group.family == "hand":  # the hand's data is not divided
+    elif task.split == "iid" or group.family.name == "hand":  # the hand's data is not divided
         assert inside.all()
     elif group.name == "slide-near-far":
         # Goals begin at 0.4 m in front of the gripper, the filter ends at x = 1.4: 4.3 mm further.
@@ -573,9 +577,9 @@ def test_settings_are_the_papers() -> None:
             ours.relabel,
             ours.updates,
         )
-        assert (ours.batch_size, ours.target_keep) == (512, 0.95)
-        assert (ours.target_every, ours.alpha_growth) == (
-            (5, 0.15) if group.family == "reach" else (20, 0.01)
+        assert (ours.batch_size, ours.polyak) == (512, 0.95)
+        assert (ours.target_period, ours.alpha_growth) == (
+            (5, 0.15) if group.family.name == "reach" else (20, 0.01)
         )
     assert found == SETTINGS
 
@@ -584,7 +588,7 @@ def test_dimensions() -> None:
     sizes = {"reach": (10, 3, 4, 0.05), "hand": (63, 15, 20, 0.01)}
     for group in GROUPS.values():
         spec = group.spec
-        expected = sizes.get(group.family, (25, 3, 4, 0.05))
+        expected = sizes.get(group.family.name, (25, 3, 4, 0.05))
         assert (
             spec.observation_dim,
             spec.goal_dim,
@@ -596,30 +600,26 @@ def test_dimensions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("family", "place"),
-    [("reach", fetch.REACH), ("push", fetch.PUSH), ("pick", fetch.PICK), ("slide", fetch.SLIDE)],
+    "family",
+    [place.family for place in (fetch.REACH, fetch.PUSH, fetch.PICK, fetch.SLIDE)],
+    ids=lambda family: family.name,
 )
-def test_places_are_those_of_the_simulator(family: str, place: fetch.Place) -> None:
-    from goatrl.sim import robots  # it takes a second to load
-
-    robot = robots.get(family)
-    np.testing.assert_allclose(
-        place.gripper, robot.environment.initial_gripper_xpos, rtol=0, atol=1e-9
-    )
-    if robot.has_object:
-        assert place.table == pytest.approx(robot.environment.height_offset, abs=1e-9)
-    if family in TABLES:
-        body = robot.model.body("table0")
-        half = robot.model.geom_size[body.geomadr[0]]
+def test_places_are_those_of_the_simulator(family: FetchFamily) -> None:
+    environment, model = family.robot.environment, family.robot.model
+    np.testing.assert_allclose(family.gripper, environment.initial_gripper_xpos, rtol=0, atol=1e-9)
+    assert family.has_object == environment.has_object == (family.robot.start_dim == 2)
+    if family.has_object:
+        assert family.object_height == pytest.approx(environment.height_offset, abs=1e-9)
+    if family.table is not None:
+        body = model.body("table0")
+        half = model.geom_size[body.geomadr[0]]
         np.testing.assert_allclose(
-            TABLES[family], [body.pos - half, body.pos + half], rtol=0, atol=1e-9
+            family.table, [body.pos - half, body.pos + half], rtol=0, atol=1e-9
         )
 
 
 def test_fingertips_and_palm_are_those_of_the_simulator() -> None:
-    from goatrl.sim import robots
-
-    environment = robots.get("hand").environment
+    environment = HAND.robot.environment
     np.testing.assert_allclose(
         shadow_hand.FINGERTIPS.ravel(), environment.initial_goal, rtol=0, atol=1e-9
     )
@@ -647,7 +647,9 @@ def test_the_checksum_covers_all_that_agents_are_judged_by() -> None:
             group, spec=dataclasses.replace(group.spec, goal_threshold=0.04)
         ),
         "horizon": dataclasses.replace(group, spec=dataclasses.replace(group.spec, horizon=50)),
-        "physics": dataclasses.replace(group, physics=" mujoco 3.12"),
+        "physics": dataclasses.replace(
+            group, family=dataclasses.replace(group.family, physics=" mujoco 3.12")
+        ),
         "number of tasks": dataclasses.replace(group, tasks=group.tasks[:3]),
     }
     sums = {what: each.evaluation_checksum() for what, each in changed.items()}

@@ -14,7 +14,7 @@ from goatrl.learn.parameters import override
 from goatrl.training import offline
 from goatrl.types import Episodes, GoatError, Settings
 
-SETTINGS = Settings(batch_size=16, target_every=4, target_keep=0.9)
+SETTINGS = Settings(batch_size=16, target_period=4, polyak=0.9)
 
 
 def members(name: str = "wgcsl", seeds: tuple[int, ...] = (0, 1), **changes: float):
@@ -94,5 +94,5 @@ def test_first_bad_update_is_found_in_a_chunk() -> None:
 def test_a_schedule_that_does_not_fit_is_refused(
     odd_episodes: Episodes, updates: int, interval: int, what: str
 ) -> None:
-    with pytest.raises(GoatError, match=f"{what} must be a positive multiple of target_every"):
+    with pytest.raises(GoatError, match=f"{what} must be a positive multiple of target_period"):
         chunks(members(), odd_episodes, updates, interval)

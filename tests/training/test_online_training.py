@@ -30,13 +30,13 @@ from goatrl.types import Episodes, GoatError, Settings, make_episodes
 
 GROUP = tasks.get("reach-left-right")
 SCHEDULE = Schedule(episodes=3, updates=4, batch_size=8, capacity=7)
-MEMBERS = [(algorithms.get("ddpg_her").build(Settings(target_every=2)), seed) for seed in (0, 1)]
+MEMBERS = [(algorithms.get("ddpg_her").build(Settings(target_period=2)), seed) for seed in (0, 1)]
 
 
 def rounds(number: int, state: OnlineState | None = None, schedule: Schedule = SCHEDULE) -> list:
     state = start(MEMBERS, GROUP.spec, schedule) if state is None else state
     found = []
-    for done in train_online(MEMBERS, GROUP.spec, "reach", GROUP.tasks, schedule, state):
+    for done in train_online(MEMBERS, GROUP.spec, GROUP.family, GROUP.tasks, schedule, state):
         # The buffer is handed on from round to round; what is kept of it must be copied.
         found.append(dataclasses.replace(done, state=jax.tree.map(np.array, done.state)))
         if len(found) == number:
@@ -193,7 +193,7 @@ def test_inserting_touches_only_its_place() -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"updates": 5}, "multiple of target_every"), ({"capacity": 2}, "cannot take 3 at once")],
+    [({"updates": 5}, "multiple of target_period"), ({"capacity": 2}, "cannot take 3 at once")],
 )
 def test_impossible_schedules_are_refused(change: dict, message: str) -> None:
     with pytest.raises(GoatError, match=message):

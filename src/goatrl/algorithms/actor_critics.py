@@ -3,7 +3,7 @@
 from goatrl.algorithms.goat import ENSEMBLE
 from goatrl.algorithms.registry import register
 from goatrl.learn.agent import Agent, actor_critic
-from goatrl.learn.values import Conservative, QEnsemble
+from goatrl.learn.values import CQLPenalty, QEnsemble
 from goatrl.types import Settings
 
 
@@ -22,7 +22,7 @@ def ddpg_her_ens(s: Settings) -> Agent:
 @register("CQL+HER")
 def cql_her(s: Settings) -> Agent:
     """DDPG+HER with the CQL penalty on values of actions outside the data."""
-    return actor_critic(s, QEnsemble(1, penalty=Conservative()))
+    return actor_critic(s, QEnsemble(1, penalty=CQLPenalty()))
 
 
 @register("MSG+HER")

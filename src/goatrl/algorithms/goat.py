@@ -3,14 +3,14 @@
 from goatrl.algorithms.registry import register
 from goatrl.learn.agent import Agent, weighted_regression
 from goatrl.learn.values import QEnsemble, VEnsemble
-from goatrl.learn.weights import RND, BestAdvantage, Chi2, ExpAdvantage, Uncertainty
+from goatrl.learn.weights import RND, Chi2, ExpAdvantage, PercentileSelection, Uncertainty
 from goatrl.types import Settings
 
 ENSEMBLE = 5
 
 
-def selection(s: Settings) -> BestAdvantage:
-    return BestAdvantage(s.alpha_max, s.alpha_growth)
+def selection(s: Settings) -> PercentileSelection:
+    return PercentileSelection(s.alpha_max, s.alpha_growth)
 
 
 @register("GOAT")
@@ -68,7 +68,7 @@ def goat_released(s: Settings) -> Agent:
     """What the released command runs: uncertainty weight without tanh and with w = 1.5, 2A against
     the percentile of A, τ = 0.5.
     """
-    select = BestAdvantage(s.released_alpha_max, s.alpha_growth, scale=2.0)
+    select = PercentileSelection(s.released_alpha_max, s.alpha_growth, scale=2.0)
     return weighted_regression(
         s, ExpAdvantage(), select, Uncertainty(1.5, tanh=False), value=QEnsemble(ENSEMBLE, 0.5)
     )

@@ -3,8 +3,8 @@
 from goatrl.algorithms.goat import ENSEMBLE, selection
 from goatrl.algorithms.registry import register
 from goatrl.learn.agent import Agent, weighted_regression
-from goatrl.learn.values import Conservative, QEnsemble
-from goatrl.learn.weights import AdaptiveSelection, Discounted, ExpAdvantage
+from goatrl.learn.values import CQLPenalty, QEnsemble
+from goatrl.learn.weights import DiscountedRelabeling, ExpAdvantage, LearnedSelection
 from goatrl.types import Settings
 
 
@@ -35,18 +35,20 @@ def wgcsl_ens(s: Settings) -> Agent:
 @register("WGCSL+DRW")
 def wgcsl_drw(s: Settings) -> Agent:
     """WGCSL with the discounted relabelling weight γ^(i − t)."""
-    return weighted_regression(s, ExpAdvantage(), selection(s), Discounted(), value=QEnsemble(1))
+    return weighted_regression(
+        s, ExpAdvantage(), selection(s), DiscountedRelabeling(), value=QEnsemble(1)
+    )
 
 
 @register("WGCSL+ADSW")
 def wgcsl_adsw(s: Settings) -> Agent:
     """WGCSL whose selection threshold is learned per state and goal."""
-    return weighted_regression(s, ExpAdvantage(), AdaptiveSelection(), value=QEnsemble(1))
+    return weighted_regression(s, ExpAdvantage(), LearnedSelection(), value=QEnsemble(1))
 
 
 @register("WGCSL+CQL")
 def wgcsl_cql(s: Settings) -> Agent:
     """WGCSL whose critic carries the CQL penalty."""
     return weighted_regression(
-        s, ExpAdvantage(), selection(s), value=QEnsemble(1, penalty=Conservative())
+        s, ExpAdvantage(), selection(s), value=QEnsemble(1, penalty=CQLPenalty())
     )

@@ -17,7 +17,7 @@ from goatrl.data import cache, experts, minari
 from goatrl.data.problems import open_problem
 from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError
+from goatrl.types import Episodes, GoatError, reached
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,7 @@ class DataVerify:
         made = [
             group.name
             for group in tasks.groups().values()
-            if group.collection is None or cache.cached(group).exists()
+            if group.script is not None or cache.cached(group).exists()
         ]
         differing = []
         for name in self.groups or made:
@@ -277,7 +277,7 @@ def describe(
     }
     threshold = own_threshold if group is None else group.spec.goal_threshold
     if threshold is not None:
-        met = np.linalg.norm(achieved[:, 1:] - goals[:, None], axis=-1) <= threshold
+        met = reached(achieved[:, 1:], goals[:, None], threshold)
         last, steps = 100 * met[:, -1].mean(), met.sum(1).mean()
         facts["goal threshold"] = f"{threshold:g}"
         facts["desired goal met"] = (

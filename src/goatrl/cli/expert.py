@@ -7,6 +7,7 @@ from typing import Annotated
 from rich.table import Table
 from tyro.conf import Positional, arg
 
+from goatrl import tasks
 from goatrl.cli.console import command, console
 from goatrl.cli.online import follow
 from goatrl.data import experts
@@ -58,11 +59,13 @@ class ExpertList:
             "trained with",
         ):
             table.add_column(heading)
-        for family in experts.FAMILIES:
+        for family in tasks.families().values():
+            if family.expert is None:
+                continue
             card = experts.get(family).card
             success = f"{100 * card['success']:.1f} % of {card['episodes']}"
             table.add_row(
-                family,
+                family.name,
                 success,
                 f"{card['steps']:,}",
                 card["algorithm"],

@@ -69,7 +69,7 @@ class FigureTrajectories:
     def _of_run(self, run: Run) -> tuple[TaskGroup, Paths]:
         problem, trained = run.problem(), run.agents()
         group = problem.group
-        if group is None or group.family != "point":
+        if group is None or not group.family.records_paths:
             raise GoatError(
                 f"{self.folder} is not of PointReach, whose paths are drawn; `goat view` films "
                 "robots"
@@ -308,7 +308,7 @@ class FigureRegions:
 
     def run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups] or list(tasks.robots())
-        flat = [group.name for group in chosen if group.family == "point"]
+        flat = [group.name for group in chosen if group.panel is None]
         if flat:
             raise GoatError(
                 f"{flat[0]} has no regions to draw, its goals are 20 points; name groups of "

@@ -243,7 +243,7 @@ def evaluate_agents(
         if isinstance(where, TaskGroup):
             chosen: list[Task] = [where.task(name) for name in only]
             table = evaluate(members, state, where, chosen or None, show)
-            progress.update(bar, visible=where.family != "point")  # which takes no time to show
+            progress.update(bar, visible=where.family.simulated)  # others take no time to show
         else:
             count = environments.EPISODES if episodes is None else episodes
             table = environments.evaluate(members, state, trained.spec, where, count, show)

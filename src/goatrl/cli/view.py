@@ -57,7 +57,7 @@ class View:
         )
 
         group = tasks.get(self.group)
-        if group.family == "point":
+        if not group.family.simulated:
             raise GoatError(
                 f"{group.name} has no robot to film; `goat figure trajectories` draws its paths"
             )

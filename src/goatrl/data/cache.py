@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from goatrl.data import collect, experts, pointreach, storage
+from goatrl.data import collect, experts, storage
 from goatrl.data.experts import Expert
 from goatrl.disk.files import cache_folder, write_atomically, write_text
 from goatrl.tasks import TaskGroup
@@ -37,11 +37,11 @@ class MissingDataset(GoatError):
 
 
 def of_group(group: TaskGroup) -> Episodes:
-    """The dataset of a task group: PointReach's are made in no time, the robots' must have been
-    made before.
+    """The dataset of a task group: scripted ones are made in no time, those that experts collect
+    must have been made before.
     """
     if group.collection is None:
-        return pointreach.make(group.name)
+        return _scripted(group, seed=0)
     path = cached(group)
     if not path.exists():
         raise MissingDataset(group)
@@ -102,7 +102,7 @@ def make(
     """
     collection = group.collection
     if collection is None:
-        return pointreach.make(group.name, seed)
+        return _scripted(group, seed)
     expert = expert or experts.get(group.family)
     done = _Partial.load(partial, _recipe(group, seed, expert))
     saved_at = time.monotonic()
@@ -117,6 +117,12 @@ def make(
             done.save(partial)
             saved_at = time.monotonic()
     return collect.join(done.parts, collection.episodes)
+
+
+def _scripted(group: TaskGroup, seed: int) -> Episodes:
+    if group.script is None:
+        raise GoatError(f"{group.name} has no dataset of its own; name a file with --data")
+    return group.script.make(seed)
 
 
 def _recipe(group: TaskGroup, seed: int, expert: Expert) -> str:

@@ -13,22 +13,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from goatrl.data.experts import Expert
+from goatrl.robots.exploration import explore
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, make_episodes
 
 WAVE = 512
 CANDIDATES = 16  # starts drawn for each robot of a wave, to find one in the seen region
-
-
-def explore(
-    actions: np.ndarray, generator: np.random.Generator, noise: float, random: float
-) -> np.ndarray:
-    """Gaussian noise on every action, and a share of the actions drawn at random instead: (N,
-    action_dim) → (N, action_dim).
-    """
-    noisy = np.clip(actions + generator.normal(0.0, noise, actions.shape), -1.0, 1.0)
-    anything = generator.uniform(-1.0, 1.0, actions.shape)
-    return np.where(generator.uniform(size=(len(actions), 1)) < random, anything, noisy)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,11 +36,9 @@ def waves(
     """Wave after wave, without end: the episodes whose achieved goals all lie in the group's seen
     region.
     """
-    from goatrl.sim.mujoco import Simulator  # it takes a second to load
-
     collection = group.collection
     assert collection is not None
-    with Simulator(group.family, WAVE, threads) as simulator:
+    with group.family.simulator(WAVE, threads) as simulator:
         number = first
         while True:
             starts, goals = _starts_and_goals(group, [seed, number])
@@ -87,7 +75,7 @@ def _starts_and_goals(group: TaskGroup, seed: list[int]) -> tuple[np.ndarray, np
     assert group.collection is not None
     starts, goals = group.collection.task.draw(seed, CANDIDATES * WAVE)
     if starts.shape[1] and not group.collection.by_end:
-        starts = starts[group.iid.contains(group.collection.begins(starts))]
+        starts = starts[group.iid.contains(group.family.initial(starts))]
     return starts[:WAVE], goals[:WAVE]
 
 

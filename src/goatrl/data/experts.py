@@ -19,9 +19,9 @@ import numpy as np
 from safetensors import numpy as safetensors
 from threadpoolctl import ThreadpoolController
 
-from goatrl.types import GoatError, unknown
+from goatrl.robots import Family
+from goatrl.types import GoatError
 
-FAMILIES = ("reach", "push", "pick", "slide", "hand")
 CLIP = 10.0
 DECIMALS = 6
 
@@ -30,7 +30,7 @@ DECIMALS = 6
 class Expert:
     """A policy network with its input statistics, and the card that says how it came to be."""
 
-    family: str
+    robot: str  # its name
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]
     observation: tuple[np.ndarray, np.ndarray]  # mean, standard deviation
     goal: tuple[np.ndarray, np.ndarray]
@@ -70,26 +70,26 @@ def _matrix_library() -> ThreadpoolController:
 
 
 @cache
-def get(family: str) -> Expert:
+def get(family: Family) -> Expert:
     """The expert of a robot."""
-    if family not in FAMILIES:
-        raise unknown("expert", family, FAMILIES)
+    if family.expert is None:
+        raise GoatError(f"{family.name} has no expert")
     try:
-        return load(resources.files("goatrl") / "experts", family)
+        return load(resources.files("goatrl") / "experts", family.name)
     except OSError:
         raise GoatError(
-            f"the expert of {family} is missing from this installation; install goatrl again"
+            f"the expert of {family.name} is missing from this installation; install goatrl again"
         ) from None
 
 
-def of_run(folder: Path, family: str) -> Expert:
+def of_run(folder: Path, family: Family) -> Expert:
     """The expert that `goat expert train` wrote at its end."""
     try:
-        return load(folder, family)
+        return load(folder, family.name)
     except OSError:
         raise GoatError(
-            f"{folder} has no {family}.safetensors with its {family}.json; `goat expert train "
-            f"{family}` writes both at its end"
+            f"{folder} has no {family.name}.safetensors with its {family.name}.json; `goat expert "
+            f"train {family.name}` writes both at its end"
         ) from None
     except Exception as error:
         raise GoatError(
@@ -97,15 +97,15 @@ def of_run(folder: Path, family: str) -> Expert:
         ) from error
 
 
-def load(folder: Traversable, family: str) -> Expert:
+def load(folder: Traversable, robot: str) -> Expert:
     weights, card = (
-        (folder / f"{family}.safetensors").read_bytes(),
-        json.loads((folder / f"{family}.json").read_text()),
+        (folder / f"{robot}.safetensors").read_bytes(),
+        json.loads((folder / f"{robot}.json").read_text()),
     )
-    return from_bytes(family, weights, card)
+    return from_bytes(robot, weights, card)
 
 
-def from_bytes(family: str, weights: bytes, card: dict[str, Any]) -> Expert:
+def from_bytes(robot: str, weights: bytes, card: dict[str, Any]) -> Expert:
     arrays = {name: array.astype(np.float64) for name, array in safetensors.load(weights).items()}
     depth = sum(name.endswith("/w") for name in arrays)
     layers = tuple(
@@ -114,4 +114,4 @@ def from_bytes(family: str, weights: bytes, card: dict[str, Any]) -> Expert:
     observation, goal = (
         (arrays[f"{name}/mean"], arrays[f"{name}/std"]) for name in ("observation", "goal")
     )
-    return Expert(family, layers, observation, goal, card)
+    return Expert(robot, layers, observation, goal, card)

@@ -28,9 +28,9 @@ from gymnasium.spaces import Box, Dict
 
 import goatrl
 from goatrl.disk.files import WriteError
-from goatrl.sim.registration import identifier
+from goatrl.sim.registration import identifier, is_registered
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.types import Episodes, GoatError, make_episodes, reached
 
 PREFIX = "minari:"
 KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -138,12 +138,15 @@ def describe(group: TaskGroup) -> dict[str, str]:
     """Description, author and algorithm of the dataset that goatrl makes for a task group."""
     if group.collection is None:
         return {
-            "description": f"PointReach {group.label}: a point in the plane walks from the origin "
-            "to goals on a circle",
+            "description": group.label
+            if group.script is None
+            else group.script.describe(group.label),
             "author": "goatrl",
-            "algorithm": "scripted walk",
+            "algorithm": "scripted",
         }
-    seen, *unseen = (identifier(group, task) for task in group.tasks)
+    seen, *unseen = (
+        identifier(group, task) if is_registered(group, task) else task.name for task in group.tasks
+    )
     stays = "ends" if group.collection.by_end else "stays"
     return {
         "description": f"{group.label}: {stays} in the region of {seen}; agents are judged there "
@@ -160,8 +163,7 @@ def rewards(episodes: Episodes, goal_threshold: float) -> np.ndarray:
         np.asarray(episodes.achieved, np.float32),
         np.asarray(episodes.goals, np.float32),
     )
-    distance = np.sqrt(((achieved[:, 1:] - goals[:, None]) ** 2).sum(axis=-1))
-    return (distance <= goal_threshold).astype(np.float32)
+    return reached(achieved[:, 1:], goals[:, None], goal_threshold).astype(np.float32)
 
 
 def _library() -> Any:
@@ -252,7 +254,7 @@ def _environments(group: TaskGroup | None) -> dict[str, Any]:
     """Where the data comes from and where agents are judged, for `recover_environment`; a reader
     without goatrl ignores it.
     """
-    if group is None or group.collection is None:
+    if group is None or not all(is_registered(group, task) for task in group.tasks):
         return {}
     seen, unseen = (
         gymnasium.spec(identifier(group, task)).to_json()

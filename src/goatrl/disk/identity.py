@@ -17,7 +17,23 @@ from goatrl.types import GoatError
 
 SCHEMA = 2
 # Hyper-parameters that were recorded under another name: old → new.
-RENAMED: dict[str, str] = {}
+RENAMED = {
+    "best_advantage.alpha_max": "percentile_selection.alpha_max",
+    "best_advantage.alpha_growth": "percentile_selection.alpha_growth",
+    "best_advantage.floor": "percentile_selection.floor",
+    "best_advantage.scale": "percentile_selection.scale",
+    "best_advantage.capacity": "percentile_selection.capacity",
+    "adaptive_selection.beta": "learned_selection.beta",
+    "adaptive_selection.floor": "learned_selection.floor",
+    "adaptive_selection.learning_rate": "learned_selection.learning_rate",
+    "maximization.pessimism": "ddpg_objective.pessimism",
+    "maximization.action_penalty": "ddpg_objective.action_penalty",
+    "conservative.alpha": "cql_penalty.alpha",
+    "conservative.actions": "cql_penalty.actions",
+    "relabel": "hindsight.probability",
+    "target_keep": "polyak",
+    "target_every": "target_period",
+}
 _RENAMED_FACTS = {"judge_every": "evaluate_every", "judged_episodes": "evaluated_episodes"}
 
 
@@ -74,7 +90,9 @@ class Identity:
         return [name for name in mine if name in theirs and mine[name] != theirs[name]]
 
     def _other_numbers(self, other: Identity) -> list[str]:
-        mine, theirs = (dict(each.about.get("hyperparameters", {})) for each in (self, other))
+        mine, theirs = (
+            json.loads(json.dumps(each.about.get("hyperparameters", {}))) for each in (self, other)
+        )
         defaults = {*self.about.get("defaults", ()), *other.about.get("defaults", ())}
         both = mine.keys() & theirs.keys()
         return [

@@ -19,10 +19,11 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.vector import VectorEnv
 
 from goatrl.data.minari import KEYS
-from goatrl.evaluation.episodes import SCHEMA, OnProgress
+from goatrl.evaluation.episodes import SCHEMA
 from goatrl.learn.parameters import stack
+from goatrl.robots.family import OnProgress
 from goatrl.training.offline import Members, act
-from goatrl.types import GoatError, Spec, TrainState
+from goatrl.types import GoatError, Spec, TrainState, distance, reached
 
 EPISODES = 100
 FIRST_SEED = 1_000_000  # of the episodes: data tends to be collected with small numbers
@@ -101,8 +102,7 @@ def evaluate(
                 paths[member, episode, : lengths[member, episode] + 1],
                 goals[member, episode],
             )
-            distance = np.linalg.norm(path - goal, axis=-1)
-            met = distance[1:] <= spec.goal_threshold
+            met = reached(path[1:], goal, spec.goal_threshold)
             rows.append(
                 {
                     "task": task,
@@ -111,7 +111,7 @@ def evaluate(
                     "episode": episode,
                     "success": bool(met[-1]),
                     "return": int(met.sum()),
-                    "final_distance": float(distance[-1]),
+                    "final_distance": float(distance(path[-1], goal)),
                     "start": path[0].tolist(),
                     "goal": goal.tolist(),
                     "path": path.ravel().tolist() if spec.goal_dim <= LONGEST_PATH else None,

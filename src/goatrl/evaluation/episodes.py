@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-import os
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 
 from goatrl.learn.parameters import stack
-from goatrl.sim import point
+from goatrl.robots.family import Drawn, OnProgress
 from goatrl.tasks import Task, TaskGroup, draw_mix
 from goatrl.training.offline import Members, act
-from goatrl.types import TrainState
+from goatrl.types import TrainState, distance, reached
 
 SCHEMA = pa.schema(
     [
@@ -38,12 +33,6 @@ SCHEMA = pa.schema(
 )
 
 
-OnProgress = Callable[[int, int], None]  # simulated steps, of how many
-EPISODE_BYTES = (
-    700_000  # memory that one simulated robot really uses; the largest of the five families
-)
-
-
 def trajectories(
     members: Members,
     state: TrainState,
@@ -54,79 +43,10 @@ def trajectories(
     """Achieved goals of all episodes of each task, starts included: (members, episodes, horizon +
     1, goal_dim).
     """
-    algorithms = stack([algorithm for algorithm, _ in members])
-    drawn = [task.evaluation() for task in tasks]
-    if group.family == "point":
-        return [
-            np.asarray(
-                _point_rollouts(
-                    algorithms, state, *map(jnp.float32, draw), task.bound, group.spec.horizon
-                )
-            )
-            for task, draw in zip(tasks, drawn, strict=True)
-        ]
-    starts, goals = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-    achieved = _robot_rollouts(algorithms, state, len(members), group, starts, goals, on_progress)
-    return np.split(achieved, np.cumsum([task.episodes for task in tasks])[:-1], axis=1)
-
-
-@partial(jax.jit, static_argnums=(4, 5))
-def _point_rollouts(
-    algorithms: Any,
-    state: TrainState,
-    starts: jax.Array,
-    goals: jax.Array,
-    bound: float,
-    horizon: int,
-) -> jax.Array:
-    def member(algorithm: Any, state: TrainState) -> jax.Array:
-        return point.rollout(partial(algorithm.act, state), starts, goals, bound, horizon)
-
-    return jax.vmap(member)(algorithms, state)
-
-
-def _robot_rollouts(
-    algorithms: Any,
-    state: TrainState,
-    members: int,
-    group: TaskGroup,
-    starts: np.ndarray,
-    goals: np.ndarray,
-    on_progress: OnProgress | None = None,
-) -> np.ndarray:
-    """All episodes of all members side by side, in as few batches as memory allows.
-
-    Policies act where the robots are simulated, on the processor: a GPU may be busy with training
-    for longer than a step takes.
-    """
-    from goatrl.sim.mujoco import (
-        Simulator,  # it takes a second to load, which PointReach need not pay
-    )
-
-    agents = jax.device_put((algorithms, state), jax.devices("cpu")[0])
-
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    most = max(1, int(available / 2 / EPISODE_BYTES / members))
-    batches = np.array_split(np.arange(len(goals)), -(-len(goals) // most))
-    total, done = len(batches) * group.spec.horizon, itertools.count(1)
-    parts = []
-    for batch in batches:
-        aims = np.tile(goals[batch], (members, 1, 1)).astype(np.float32)
-
-        def step(observations: np.ndarray, aims: np.ndarray = aims) -> np.ndarray:
-            actions = act(*agents, np.float32(observations).reshape(*aims.shape[:2], -1), aims)
-            if on_progress is not None:
-                on_progress(next(done), total)
-            return np.asarray(actions).reshape(len(observations), -1)
-
-        with Simulator(group.family, members * len(batch)) as simulator:
-            taken = simulator.rollout(
-                np.tile(starts[batch], (members, 1)), step, group.spec.horizon
-            )
-        parts.append(
-            np.float32(taken.achieved).reshape(members, len(batch), group.spec.horizon + 1, -1)
-        )
-    return np.concatenate(parts, axis=1)
+    drawn = [Drawn(*task.evaluation(), task.bound) for task in tasks]
+    agents = stack([algorithm for algorithm, _ in members]), state
+    horizon = group.spec.horizon
+    return group.family.rollouts(act, agents, len(members), drawn, horizon, on_progress)
 
 
 def success_rate(
@@ -140,11 +60,11 @@ def success_rate(
     """Each robot agent's share of episodes, drawn by `seed` from a mix of tasks, that end at their
     goal: (members,).
     """
-    algorithms = stack([algorithm for algorithm, _ in members])
-    starts, goals = draw_mix(tasks, seed, episodes)
-    achieved = _robot_rollouts(algorithms, state, len(members), group, starts, goals)
-    distance = np.linalg.norm(achieved[:, :, -1] - goals[None], axis=-1)
-    return (distance <= group.spec.goal_threshold).mean(axis=1)
+    agents = stack([algorithm for algorithm, _ in members]), state
+    drawn = Drawn(*draw_mix(tasks, seed, episodes))
+    (achieved,) = group.family.rollouts(act, agents, len(members), [drawn], group.spec.horizon)
+    met = reached(achieved[:, :, -1], drawn.goals[None], group.spec.goal_threshold)
+    return np.asarray(met.mean(axis=1))
 
 
 def evaluate(
@@ -163,8 +83,9 @@ def evaluate(
         tasks, trajectories(members, state, group, tasks, on_progress), strict=True
     ):
         starts, goals = task.evaluation()
-        distance = np.linalg.norm(achieved - goals[None, :, None].astype(np.float32), axis=-1)
-        met = distance[:, :, 1:] <= group.spec.goal_threshold
+        aims = goals[None, :, None].astype(np.float32)
+        met = reached(achieved[:, :, 1:], aims, group.spec.goal_threshold)
+        final_distance = distance(achieved[:, :, -1:], aims)[..., 0]
         for member, (_, seed) in enumerate(members):
             for episode in range(task.episodes):
                 rows.append(
@@ -175,11 +96,11 @@ def evaluate(
                         "episode": episode,
                         "success": bool(met[member, episode, -1]),
                         "return": int(met[member, episode].sum()),
-                        "final_distance": float(distance[member, episode, -1]),
+                        "final_distance": float(final_distance[member, episode]),
                         "start": starts[episode].tolist(),
                         "goal": goals[episode].tolist(),
                         "path": achieved[member, episode].ravel().tolist()
-                        if group.family == "point"
+                        if group.family.records_paths
                         else None,
                     }
                 )

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from goatrl.learn import samplers
 from goatrl.learn.networks import policy_action
+from goatrl.learn.samplers import Hindsight
 from goatrl.learn.weights import Uncertainty, uncertainty_weight
 from goatrl.types import Episodes, GoatError, Spec, TrainState
 
@@ -65,7 +65,8 @@ def rank_by_weight(
         ),
         Uncertainty(),
     )
-    batch = samplers.sample(jax.random.key(seed), episodes, SAMPLES, 1.0, spec.goal_threshold)
+    key = jax.random.key(seed)
+    batch = Hindsight().sample(key, episodes, SAMPLES, spec.goal_threshold)
     distance = jnp.sum((batch.goal - batch.achieved) ** 2, axis=-1)
     seen = state.normalizer.batch(batch)
     action = policy_action(state.params["policy"], seen.observation, seen.goal)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -39,22 +40,24 @@ def save(
     """Keep trained agents, for acting alone."""
     about = {**config.identity.to_json(), "training": dataclasses.asdict(training)}
     checkpoint.save(
-        path(folder, config, training.seeds), that_acts(algorithm, config.spec, agents), about
+        path(folder, config, training.seeds), prune_to_policy(algorithm, config.spec, agents), about
     )
 
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
     _config(file).identity.require(config.identity, str(file))
     like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
-    return _training(file), checkpoint.restore(file, that_acts(members[0][0], config.spec, like))
+    return _training(file), checkpoint.restore(
+        file, prune_to_policy(members[0][0], config.spec, like)
+    )
 
 
-def that_acts(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
+def prune_to_policy(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
     """Agents with None for all arrays that their actions do not depend on: a tenth is left of GOAT,
     without its critics.
     """
     one = jax.eval_shape(lambda many: jax.tree.map(lambda leaf: leaf[0], many), agents)
-    program = jax.make_jaxpr(algorithm.act)(
+    program = jax.make_jaxpr(partial(normalize.act, algorithm))(
         one, jnp.zeros((1, spec.observation_dim)), jnp.zeros((1, spec.goal_dim))
     ).jaxpr
     read = {id(variable) for variable in program.outvars} | {

@@ -55,7 +55,7 @@ def _updating(
 
 
 def _evaluating(cell: PlannedCell) -> float:
-    if cell.group.family == "point":
+    if not cell.group.family.simulated:
         return 0.0
     episodes = sum(task.episodes for task in cell.tasks) * len(cell.missing)
     return _simulating(episodes * cell.config.spec.horizon)

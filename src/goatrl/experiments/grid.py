@@ -30,7 +30,7 @@ from goatrl.experiments.experiment import OnProgress, Progress, title
 from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Column, Suite
 from goatrl.learn.parameters import described, override
-from goatrl.sim.threads import step_aside
+from goatrl.robots.threads import lower_thread_priority
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Diverged, check_schedule, default_interval, train
 from goatrl.types import Algorithm, GoatError, Settings, TrainState, unknown
@@ -134,8 +134,8 @@ def plan(
             )
             check_schedule(
                 config.updates,
-                default_interval(config.updates, algorithm.target_every),
-                algorithm.target_every,
+                default_interval(config.updates, algorithm.target_period),
+                algorithm.target_period,
             )
             if recorded is not None:
                 what = f"{column.label} on {name} in {folder}"
@@ -183,7 +183,7 @@ def run(
             raise KeyboardInterrupt  # also in the thread that evaluates, which no signal reaches
         on_progress(progress)
 
-    with ThreadPoolExecutor(max_workers=1, initializer=step_aside) as evaluator:
+    with ThreadPoolExecutor(max_workers=1, initializer=lower_thread_priority) as evaluator:
         evaluating: Future[None] | None = None
         try:
             while waiting:
@@ -256,7 +256,7 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
             "differs)"
         )
     members = [member for cell in cells for member in _members(cell)]
-    interval = default_interval(config.updates, cells[0].algorithm.target_every)
+    interval = default_interval(config.updates, cells[0].algorithm.target_period)
     report(Progress(cells, "training", 0, config.updates))
     started, reports = time.perf_counter(), []
     for chunk in train(

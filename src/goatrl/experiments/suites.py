@@ -7,10 +7,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from goatrl import tasks
 from goatrl.algorithms.goat import ENSEMBLE
 from goatrl.experiments.claims import BENCHMARK, DIDACTIC, Conclusion, rises
-from goatrl.tasks import fetch
 from goatrl.types import unknown
 
 
@@ -83,7 +81,17 @@ SLIDE_BY_END = tuple(
     if column.algorithm in ("goat_tau", "goat", "wgcsl", "marwil_her", "bc")
 )
 
-ROBOTS = tuple(group.name for group in tasks.robots())
+ROBOTS = (
+    "reach-left-right",
+    "reach-near-far",
+    "push-left-right",
+    "push-near-far",
+    "pick-left-right",
+    "pick-low-high",
+    "slide-left-right",
+    "slide-near-far",
+    "hand-near-far",
+)
 LADDER = (
     ("+HER", "BC"),
     ("+EAW", "+HER"),
@@ -150,7 +158,7 @@ SUITES = (
         "CQL+HER with the weight α of its penalty from 0.01 to 5 (appendix).",
         POINTREACH_GROUPS,
         tuple(
-            Column(f"alpha={a:g}", "cql_her", {"conservative.alpha": a})
+            Column(f"alpha={a:g}", "cql_her", {"cql_penalty.alpha": a})
             for a in (5.0, 2.0, 1.0, 0.1, 0.01)
         ),
         {"success": "pointreach_cql_alpha_success"},
@@ -159,7 +167,7 @@ SUITES = (
         "slide-by-end",
         "Slide Left-Right after data that starts on both sides and only has to end on the right, "
         "beside the paper's numbers.",
-        tuple(group.name for group in fetch.VARIANTS),
+        ("slide-left-right-by-end",),
         SLIDE_BY_END,
         {"success": "benchmark_success", "return": "benchmark_return"},
         percent=True,
@@ -283,7 +291,7 @@ SUITES = (
         [
             Column("WGCSL", "wgcsl"),
             *(
-                Column(f"ADSW, beta={b:g}", "wgcsl_adsw", {"adaptive_selection.beta": b})
+                Column(f"ADSW, beta={b:g}", "wgcsl_adsw", {"learned_selection.beta": b})
                 for b in (0.8, 0.9, 0.95)
             ),
         ],
@@ -294,7 +302,7 @@ SUITES = (
         "msg",
         "MSG+HER with its pessimism c from 1 to 7.",
         [
-            Column(f"c={c:g}", "msg_her", {"maximization.pessimism": c})
+            Column(f"c={c:g}", "msg_her", {"ddpg_objective.pessimism": c})
             for c in (1.0, 3.0, 5.0, 7.0)
         ],
         averages="ablation_msg_c",

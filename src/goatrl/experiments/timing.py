@@ -141,9 +141,9 @@ def plan(
         entry, recorded = algorithms.get(column.algorithm), present.get(column.label)
         algorithm = entry.build(GROUP.settings)
         interval = default_interval(
-            updates, algorithm.target_every
+            updates, algorithm.target_period
         )  # that of `goat bench`, whose compiled programs serve here
-        check_schedule(updates, interval, algorithm.target_every)
+        check_schedule(updates, interval, algorithm.target_period)
         config = Config(
             entry.name,
             entry.source,

@@ -11,35 +11,57 @@ import jax.numpy as jnp
 import optax
 
 from goatrl.learn import normalize
-from goatrl.learn.networks import init_mlp, policy_action
-from goatrl.learn.policies import Maximization, Policy, Regression
+from goatrl.learn.networks import Architecture, init_mlp, policy_action
+from goatrl.learn.policies import DDPGObjective, Policy, WeightedBC
+from goatrl.learn.samplers import Hindsight
 from goatrl.learn.values import Value
 from goatrl.learn.weights import Weight
-from goatrl.types import Batch, GoatError, Metrics, Settings, Spec, TrainState, pytree, static
+from goatrl.types import (
+    Batch,
+    GoatError,
+    Metrics,
+    Sampler,
+    Settings,
+    Spec,
+    TrainState,
+    pytree,
+    static,
+)
+
+OPTIMIZERS = {"adam": optax.adam, "adamw": optax.adamw}
 
 
 @pytree
 class Agent:
     policy: Policy
     value: Value | None
-    relabel: float = 1.0
+    sampler: Sampler = dataclasses.field(default_factory=Hindsight)
+    architecture: Architecture = dataclasses.field(default_factory=Architecture)
     discount: float = 0.98
     learning_rate: float = 5e-4
-    target_keep: float = 0.95
-    target_every: int = static(default=20)
+    polyak: float = 0.95
+    target_period: int = static(default=20)
+    optimizer: str = static(default="adam")
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise GoatError(f"optimizer is one of {', '.join(OPTIMIZERS)}, not '{self.optimizer}'")
 
     def init(self, key: jax.Array, spec: Spec) -> TrainState:
         policy_key, value_key, weight_key = jax.random.split(key, 3)
+        shape = self.architecture
         params = {
-            "policy": init_mlp(policy_key, spec.observation_dim + spec.goal_dim, spec.action_dim),
-            "value": () if self.value is None else self.value.init(value_key, spec),
+            "policy": init_mlp(
+                policy_key, spec.observation_dim + spec.goal_dim, spec.action_dim, shape
+            ),
+            "value": () if self.value is None else self.value.init(value_key, spec, shape),
         }
         return TrainState(
             step=jnp.zeros((), jnp.int32),
             params=params,
             target=jax.tree.map(jnp.copy, params),
-            optimizer=optax.adam(self.learning_rate).init(params),
-            weights=self.policy.init(weight_key, spec),
+            optimizer=self._optimizer().init(params),
+            weight_state=self.policy.init(weight_key, spec, shape),
             normalizer=normalize.identity(spec),
         )
 
@@ -47,11 +69,10 @@ class Agent:
         """The policy first, then the critics, on the same batch and both from the parameters before
         this update.
         """
-        batch = state.normalizer.batch(batch)
         params, target = state.params, state.target
         gradients = {"policy": None, "value": ()}
-        gradients["policy"], weights, metrics = self.policy.gradients(
-            params, target, state.weights, self.value, batch, self.discount, state.step
+        gradients["policy"], weight_state, metrics = self.policy.gradients(
+            params, target, state.weight_state, self.value, batch, self.discount, state.step
         )
         if self.value is not None:
             next_action = policy_action(target["policy"], batch.next_observation, batch.goal)
@@ -59,29 +80,28 @@ class Agent:
                 params["value"], target["value"], batch, next_action, self.discount, key
             )
             metrics |= value_metrics
-        updates, optimizer = optax.adam(self.learning_rate).update(gradients, state.optimizer)
+        updates, optimizer = self._optimizer().update(gradients, state.optimizer, params)
         state = dataclasses.replace(
             state,
             step=state.step + 1,
             params=optax.apply_updates(params, updates),
             optimizer=optimizer,
-            weights=weights,
+            weight_state=weight_state,
         )
         return state, metrics
 
-    def sync(self, state: TrainState) -> TrainState:
-        """Polyak step: target ← keep · target + (1 − keep) · online."""
+    def update_target(self, state: TrainState) -> TrainState:
+        """Polyak step: target ← polyak · target + (1 − polyak) · online."""
         return dataclasses.replace(
             state,
-            target=optax.incremental_update(state.params, state.target, 1.0 - self.target_keep),
+            target=optax.incremental_update(state.params, state.target, 1.0 - self.polyak),
         )
 
     def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
-        return policy_action(
-            state.params["policy"],
-            state.normalizer.observation(observation),
-            state.normalizer.goal(goal),
-        )
+        return policy_action(state.params["policy"], observation, goal)
+
+    def _optimizer(self) -> optax.GradientTransformation:
+        return OPTIMIZERS[self.optimizer](self.learning_rate)
 
 
 def weighted_regression(
@@ -94,11 +114,11 @@ def weighted_regression(
                 f"{type(weight).__name__} needs a value part: say value=QEnsemble(...), for example"
             )
     return Agent(
-        policy=Regression(weights),
+        policy=WeightedBC(weights),
         value=value,
-        relabel=settings.relabel if relabel is None else relabel,
-        target_keep=settings.target_keep,
-        target_every=settings.target_every,
+        sampler=Hindsight(settings.relabel if relabel is None else relabel),
+        polyak=settings.polyak,
+        target_period=settings.target_period,
     )
 
 
@@ -108,9 +128,9 @@ VALUE_BASED_RELABEL = 0.8  # whatever the task: so the released code does for DD
 def actor_critic(settings: Settings, value: Value, pessimism: float = 0.0) -> Agent:
     """The policy maximises what the critics promise, less `pessimism` standard deviations."""
     return Agent(
-        policy=Maximization(pessimism),
+        policy=DDPGObjective(pessimism),
         value=value,
-        relabel=VALUE_BASED_RELABEL,
-        target_keep=settings.target_keep,
-        target_every=settings.target_every,
+        sampler=Hindsight(VALUE_BASED_RELABEL),
+        polyak=settings.polyak,
+        target_period=settings.target_period,
     )

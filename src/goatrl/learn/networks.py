@@ -1,51 +1,107 @@
-"""Multi-layer perceptrons as plain pytrees: a tuple of {"w", "b"} layers. An ensemble is one more
-leading axis.
+"""Multi-layer perceptrons as pytrees. An ensemble is one more leading axis.
+
+An `MLP` holds its layers, {"w", "b"} each, and what to do between them, which the compiler knows.
+Whoever applies it needs no more than that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from goatrl.types import Pytree
+from goatrl.types import GoatError, Pytree, pytree, static
 
-HIDDEN = (256, 256, 256)
+ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
 
 
-def init_mlp(key: jax.Array, inputs: int, outputs: int, hidden: tuple[int, ...] = HIDDEN) -> Pytree:
+@pytree
+class Architecture:
+    """The shape of every network of an agent."""
+
+    hidden: tuple[int, ...] = static(default=(256, 256, 256))
+    activation: str = static(default="relu")
+    layer_norm: bool = static(default=False)  # after each activation
+
+    def __post_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            known = ", ".join(ACTIVATIONS)
+            raise GoatError(f"architecture.activation is one of {known}, not '{self.activation}'")
+        if not self.hidden or min(self.hidden) < 1:
+            sizes = list(self.hidden)
+            raise GoatError(f"architecture.hidden needs at least one positive size, not {sizes}")
+
+
+@jax.tree_util.register_pytree_with_keys_class
+@dataclasses.dataclass(frozen=True)
+class MLP:
+    """The layers of a network, leaves under their numbers, and what to do between them."""
+
+    layers: tuple[Pytree, ...]
+    activation: str = "relu"
+
+    def tree_flatten_with_keys(self) -> tuple[list[tuple[Any, Pytree]], str]:
+        keys = [jax.tree_util.SequenceKey(number) for number in range(len(self.layers))]
+        return list(zip(keys, self.layers, strict=True)), self.activation
+
+    @classmethod
+    def tree_unflatten(cls, activation: str, layers: Any) -> MLP:
+        return cls(tuple(layers), activation)
+
+
+def init_mlp(key: jax.Array, inputs: int, outputs: int, architecture: Architecture) -> MLP:
     """Xavier-uniform weights and zero biases."""
-    sizes = (inputs, *hidden, outputs)
+    sizes = (inputs, *architecture.hidden, outputs)
     keys = jax.random.split(key, len(sizes) - 1)
-    return tuple(
+    layers: list[dict[str, jax.Array]] = [
         {
             "w": jax.nn.initializers.glorot_uniform()(k, (n, m), jnp.float32),
             "b": jnp.zeros((m,), jnp.float32),
         }
         for k, n, m in zip(keys, sizes[:-1], sizes[1:], strict=True)
+    ]
+    if architecture.layer_norm:
+        for layer, size in zip(layers[:-1], architecture.hidden, strict=True):
+            layer |= {
+                "scale": jnp.ones((size,), jnp.float32),
+                "shift": jnp.zeros((size,), jnp.float32),
+            }
+    return MLP(tuple(layers), architecture.activation)
+
+
+def init_ensemble(
+    key: jax.Array, size: int, inputs: int, outputs: int, architecture: Architecture
+) -> MLP:
+    members: MLP = jax.vmap(lambda k: init_mlp(k, inputs, outputs, architecture))(
+        jax.random.split(key, size)
     )
+    return members
 
 
-def init_ensemble(key: jax.Array, size: int, inputs: int, outputs: int) -> Pytree:
-    return jax.vmap(lambda k: init_mlp(k, inputs, outputs))(jax.random.split(key, size))
-
-
-def mlp(
-    params: Pytree, *inputs: jax.Array, activation: Callable[[jax.Array], jax.Array] = jax.nn.relu
-) -> jax.Array:
+def mlp(network: MLP, *inputs: jax.Array) -> jax.Array:
     """The network on the concatenated inputs, without a last activation: (B, …) → (B, outputs)."""
     x = jnp.concatenate(inputs, axis=-1)
-    for layer in params[:-1]:
+    activation = ACTIVATIONS[network.activation]
+    for layer in network.layers[:-1]:
         x = activation(x @ layer["w"] + layer["b"][None])
-    return x @ params[-1]["w"] + params[-1]["b"][None]
+        if "scale" in layer:
+            x = layer_norm(x, layer["scale"], layer["shift"])
+    return x @ network.layers[-1]["w"] + network.layers[-1]["b"][None]
 
 
-def scalar_ensemble(params: Pytree, *inputs: jax.Array) -> jax.Array:
+def layer_norm(x: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:
+    """Zero mean and unit variance over the features of each row, then scaled and shifted."""
+    mean, variance = jnp.mean(x, axis=-1, keepdims=True), jnp.var(x, axis=-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(variance + 1e-6) * scale[None] + shift[None]
+
+
+def scalar_ensemble(networks: MLP, *inputs: jax.Array) -> jax.Array:
     """N scalar networks on the same inputs: (B, …) → (N, B)."""
-    return jax.vmap(lambda member: mlp(member, *inputs)[:, 0])(params)
+    return jax.vmap(lambda member: mlp(member, *inputs)[:, 0])(networks)
 
 
-def policy_action(params: Pytree, observation: jax.Array, goal: jax.Array) -> jax.Array:
+def policy_action(network: MLP, observation: jax.Array, goal: jax.Array) -> jax.Array:
     """π(s, g) ∈ [-1, 1]: (B, …) → (B, action_dim)."""
-    return jnp.tanh(mlp(params, observation, goal))
+    return jnp.tanh(mlp(network, observation, goal))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from goatrl.types import Batch, Episodes, Spec, pytree
+from goatrl.types import Algorithm, Batch, Episodes, Metrics, Spec, TrainState, pytree
 
 CLIP = 10.0
 FLOOR = 1e-4  # smallest standard deviation, so that a constant input stays finite
@@ -28,13 +28,18 @@ class Normalizer:
         return _normalize(x, self.goal_mean, self.goal_std)
 
     def batch(self, batch: Batch) -> Batch:
+        """All observations and goals of a batch, those that only some samplers draw among them."""
         return dataclasses.replace(
             batch,
             observation=self.observation(batch.observation),
             next_observation=self.observation(batch.next_observation),
             initial_observation=self.observation(batch.initial_observation),
             achieved=self.goal(batch.achieved),
+            next_achieved=self.goal(batch.next_achieved),
             goal=self.goal(batch.goal),
+            policy_goal=self.goal(batch.policy_goal),
+            extra_observations=jax.tree.map(self.observation, batch.extra_observations),
+            extra_goals=jax.tree.map(self.goal, batch.extra_goals),
         )
 
 
@@ -42,6 +47,21 @@ def _normalize(x: jax.Array, mean: jax.Array, std: jax.Array) -> jax.Array:
     return jnp.clip(
         (x - jnp.broadcast_to(mean, x.shape)) / jnp.broadcast_to(std, x.shape), -CLIP, CLIP
     )
+
+
+def update(
+    algorithm: Algorithm, state: TrainState, batch: Batch, key: jax.Array
+) -> tuple[TrainState, Metrics]:
+    """One update on a batch as it was sampled. Here and in `act` alone are inputs normalised."""
+    return algorithm.update(state, state.normalizer.batch(batch), key)
+
+
+def act(
+    algorithm: Algorithm, state: TrainState, observation: jax.Array, goal: jax.Array
+) -> jax.Array:
+    """What an agent does: (B, observation_dim), (B, goal_dim) → (B, action_dim)."""
+    seen = state.normalizer.observation(observation), state.normalizer.goal(goal)
+    return algorithm.act(state, *seen)
 
 
 def identity(spec: Spec) -> Normalizer:

@@ -19,13 +19,14 @@ import jax.numpy as jnp
 
 from goatrl.types import GoatError, unknown
 
-Number = float | int | bool | str | None
+Number = float | int | bool | str | tuple[int, ...] | None
 # In the order in which text is tried as one of them: every text is a str.
 _PLAIN: dict[str, type] = {
     "None": NoneType,
     "bool": bool,
     "int": int,
     "float": float,
+    "tuple": tuple,
     "str": str,
 }
 _READ: dict[type, Callable[[str], Number]] = {
@@ -33,6 +34,7 @@ _READ: dict[type, Callable[[str], Number]] = {
     bool: lambda text: {"true": True, "false": False}[text.lower()],
     int: int,
     float: float,
+    tuple: lambda text: tuple(int(each) for each in text.strip("()[]").split(",")),
     str: str,
 }
 
@@ -54,8 +56,14 @@ def chosen(algorithm: Any) -> dict[str, Number]:
 
 
 def described(algorithm: Any) -> dict[str, Any]:
-    """The numbers of a composition as an identity has them: all, and which are at their default."""
-    numbers, own = hyperparameters(algorithm), chosen(algorithm)
+    """The numbers of a composition as an identity has them, and JSON: all, and which are at their
+    default.
+    """
+    own = chosen(algorithm)
+    numbers = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in hyperparameters(algorithm).items()
+    }
     defaults = tuple(name for name in numbers if name not in own)
     return {"hyperparameters": numbers, "defaults": defaults}
 
@@ -113,7 +121,7 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
             if not types - {NoneType}:
                 types = {*types, str if current is None else type(current)}
             changes[field.name] = _as_declared(name, value, types)
-        elif isinstance(current, tuple):
+        elif isinstance(current, tuple) and all(map(dataclasses.is_dataclass, current)):
             changes[field.name] = tuple(
                 _replace(each, name, value, _part_name(each) + ".") for each in current
             )
@@ -131,7 +139,8 @@ def _types(part: Any, field: dataclasses.Field) -> set[type]:
         return {each for name, each in _PLAIN.items() if name in words}
     union = typing.get_origin(declared) in (typing.Union, UnionType)
     options = typing.get_args(declared) if union else (declared,)
-    return {each for each in options if each in _PLAIN.values()}
+    plain = {typing.get_origin(each) or each for each in options}  # tuple[int, ...] is a tuple
+    return plain & set(_PLAIN.values())
 
 
 def _as_declared(name: str, value: Number, types: set[type]) -> Number:

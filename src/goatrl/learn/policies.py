@@ -2,7 +2,7 @@
 
 A policy part offers::
 
-    init(key, spec) → carry
+    init(key, spec, architecture) → carry
     gradients(params, target, carry, value, batch, discount, step)
         → (gradients of params["policy"], carry, metrics)
 
@@ -17,14 +17,14 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from goatrl.learn.networks import policy_action
+from goatrl.learn.networks import Architecture, policy_action
 from goatrl.learn.values import Value
 from goatrl.learn.weights import Weight, WeightInputs
 from goatrl.types import Batch, Metrics, Pytree, Spec, pytree
 
 
 class Policy(Protocol):
-    def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree: ...
 
     def gradients(
         self,
@@ -65,16 +65,19 @@ def value_maximization_loss(
 
 
 @pytree
-class Regression:
+class WeightedBC:
     """Weighted imitation; the weights come from the critics before their own update on
     this batch.
     """
 
     weights: tuple[Weight, ...] = ()
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
         keys = jax.random.split(key, max(len(self.weights), 1))
-        return tuple(weight.init(k, spec) for weight, k in zip(self.weights, keys, strict=False))
+        return tuple(
+            weight.init(k, spec, architecture)
+            for weight, k in zip(self.weights, keys, strict=False)
+        )
 
     def gradients(
         self,
@@ -110,7 +113,7 @@ class Regression:
 
 
 @pytree
-class Maximization:
+class DDPGObjective:
     """DDPG (pessimism 0) or a lower confidence bound of the ensemble, with a penalty on large
     actions.
     """
@@ -118,7 +121,7 @@ class Maximization:
     pessimism: float = 0.0
     action_penalty: float = 1.0
 
-    def init(self, key: jax.Array, spec: Spec) -> tuple[()]:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> tuple[()]:
         return ()
 
     def gradients(

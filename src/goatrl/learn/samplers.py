@@ -1,49 +1,165 @@
-"""Hindsight relabelling, inside jit (paper, section 4: D_relabel)."""
+"""Which transitions an algorithm learns from, and towards which goals. Inside jit.
+
+Every sampler draws transitions uniformly. They differ in their goals. `Hindsight` takes those of
+the data or of hindsight (paper, section 4: D_relabel). `GoalMixes` mixes current, later and random
+ones, for values and for the policy apart, and adds what was achieved some steps ahead.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from goatrl.types import Batch, Episodes
+from goatrl.types import Batch, Episodes, pytree, reached, static
 
 
-def reached(achieved: jax.Array, goal: jax.Array, threshold: float) -> jax.Array:
-    """Sparse reward r = 1[‖φ(s) − g‖ ≤ δ]: (…, goal_dim) → (…)."""
-    return (jnp.sqrt(jnp.sum((achieved - goal) ** 2, axis=-1)) <= threshold).astype(jnp.float32)
-
-
-def sample(
-    key: jax.Array,
+def transitions(
     episodes: Episodes,
-    size: int,
-    relabel: Any,
+    episode: jax.Array,
+    step: jax.Array,
+    goal: jax.Array,
+    offset: jax.Array,
     threshold: float,
-    count: jax.Array | None = None,
 ) -> Batch:
-    """Transitions drawn uniformly; with probability `relabel`, g' = φ(s_i) for i uniform in t+1 … T
-    of the same episode.
-
-    In a buffer that is still being filled, only the first `count` episodes are there to be drawn.
-    """
-    which, when, ahead, whether = jax.random.split(key, 4)
-    horizon = episodes.horizon
-    episode = jax.random.randint(which, (size,), 0, episodes.count if count is None else count)
-    step = jax.random.randint(when, (size,), 0, horizon)
-    later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
-    relabelled = jax.random.uniform(whether, (size,)) < relabel
-    goal = jnp.where(
-        relabelled[:, None], episodes.achieved[episode, later], episodes.goals[episode]
-    )
+    """A batch of the transitions at (episode, step), all with one goal for value and policy."""
+    next_achieved = episodes.achieved[episode, step + 1]
+    reward = reached(next_achieved, goal, threshold).astype(jnp.float32)
     return Batch(
         observation=episodes.observations[episode, step],
         action=episodes.actions[episode, step],
         next_observation=episodes.observations[episode, step + 1],
         initial_observation=episodes.observations[episode, 0],
         achieved=episodes.achieved[episode, step],
+        next_achieved=next_achieved,
         goal=goal,
-        reward=reached(episodes.achieved[episode, step + 1], goal, threshold),
-        offset=jnp.where(relabelled, later - step, 0),
+        policy_goal=goal,
+        reward=reward,
+        mask=1.0 - reward,
+        offset=offset,
     )
+
+
+@pytree
+class Hindsight:
+    """With some probability g' = φ(s_i), i uniform in t+1 … T of the same episode, or else the
+    episode's desired goal.
+    """
+
+    probability: float = 1.0
+
+    def sample(
+        self,
+        key: jax.Array,
+        episodes: Episodes,
+        size: int,
+        threshold: float,
+        count: jax.Array | None = None,
+    ) -> Batch:
+        which, when, ahead, whether = jax.random.split(key, 4)
+        horizon = episodes.horizon
+        episode = jax.random.randint(which, (size,), 0, episodes.count if count is None else count)
+        step = jax.random.randint(when, (size,), 0, horizon)
+        later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
+        relabelled = jax.random.uniform(whether, (size,)) < self.probability
+        goal = jnp.where(
+            relabelled[:, None], episodes.achieved[episode, later], episodes.goals[episode]
+        )
+        offset = jnp.where(relabelled, later - step, 0)
+        return transitions(episodes, episode, step, goal, offset, threshold)
+
+
+@pytree
+class GoalMix:
+    """Shares of goals: achieved now, later in the episode, anywhere in the data. The rest are
+    desired goals of the episode.
+
+    Later steps are uniform, or `geometric`: i − t has that distribution with parameter
+    1 − discount, cut off at the end of the episode.
+    """
+
+    current: float = 0.0
+    future: float = 1.0
+    random: float = 0.0
+    discount: float = 0.98
+    geometric: bool = static(default=False)
+
+    def draw(
+        self, key: jax.Array, episodes: Episodes, episode: jax.Array, step: jax.Array, count: Any
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """For the transitions at (episode, step): goals, how many steps ahead each was achieved (0
+        if not in the same episode), and the last step on the way to it: (B, goal_dim), (B,), (B,).
+        """
+        kind, ahead, other, when = jax.random.split(key, 4)
+        size, horizon = step.shape, episodes.horizon
+        if self.geometric:
+            draws = 1.0 - jax.random.uniform(ahead, size)  # never 0
+            steps = 1 + jnp.floor(jnp.log(draws) / jnp.log(self.discount)).astype(jnp.int32)
+            later = jnp.minimum(step + steps, horizon)
+        else:
+            later = jax.random.randint(ahead, size, step + 1, horizon + 1)
+        stranger = jax.random.randint(other, size, 0, count)
+        anywhere = episodes.achieved[stranger, jax.random.randint(when, size, 0, horizon + 1)]
+        share = jax.random.uniform(kind, size)
+        now = share < self.current
+        soon = ~now & (share < self.current + self.future)
+        random = share < self.current + self.future + self.random
+        goal = jnp.where(random[:, None], anywhere, episodes.goals[episode])
+        goal = jnp.where(soon[:, None], episodes.achieved[episode, later], goal)
+        goal = jnp.where(now[:, None], episodes.achieved[episode, step], goal)
+        last = jnp.where(now, step, jnp.where(soon, later, horizon))
+        return goal, jnp.where(soon, later - step, 0), last
+
+
+@pytree
+class ValueGoals(GoalMix):
+    """Goals that values are learned for."""
+
+
+@pytree
+class PolicyGoals(GoalMix):
+    """Goals that the policy is trained towards."""
+
+
+@pytree
+class GoalMixes:
+    """Goals of one mix for values and of another for the policy.
+
+    What is achieved `steps` ahead comes along: `extra_goals["ahead"]`, at most at the end of the
+    episode, and `extra_goals["way"]`, at most where the policy's goal is achieved. Under the same
+    names, `extra_observations` has what is observed there.
+    """
+
+    value: ValueGoals = dataclasses.field(default_factory=ValueGoals)
+    policy: PolicyGoals = dataclasses.field(default_factory=PolicyGoals)
+    steps: int = static(default=1)
+
+    def sample(
+        self,
+        key: jax.Array,
+        episodes: Episodes,
+        size: int,
+        threshold: float,
+        count: jax.Array | None = None,
+    ) -> Batch:
+        which, when, value_key, policy_key = jax.random.split(key, 4)
+        filled = episodes.count if count is None else count
+        episode = jax.random.randint(which, (size,), 0, filled)
+        step = jax.random.randint(when, (size,), 0, episodes.horizon)
+        goal, offset, _ = self.value.draw(value_key, episodes, episode, step, filled)
+        policy_goal, _, last = self.policy.draw(policy_key, episodes, episode, step, filled)
+        places = {
+            "ahead": jnp.minimum(step + self.steps, episodes.horizon),
+            "way": jnp.minimum(step + self.steps, last),
+        }
+        batch = transitions(episodes, episode, step, goal, offset, threshold)
+        return dataclasses.replace(
+            batch,
+            policy_goal=policy_goal,
+            extra_goals={name: episodes.achieved[episode, at] for name, at in places.items()},
+            extra_observations={
+                name: episodes.observations[episode, at] for name, at in places.items()
+            },
+        )

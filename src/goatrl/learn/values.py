@@ -2,7 +2,7 @@
 
 A value part offers::
 
-    init(key, spec) → params
+    init(key, spec, architecture) → params
     loss(params, target, batch, next_action, discount, key) → (loss, metrics)
         next_action: of the target policy
     values(params, observation, goal, action) → (N, B)
@@ -13,18 +13,19 @@ A value part offers::
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar, Protocol
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from goatrl.learn.networks import init_ensemble, init_mlp, mlp, scalar_ensemble
+from goatrl.learn.networks import Architecture, init_ensemble, init_mlp, mlp, scalar_ensemble
 from goatrl.types import Batch, GoatError, Metrics, Pytree, Spec, pytree, static
 
 
 class Value(Protocol):
-    def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree: ...
 
     def loss(
         self,
@@ -109,7 +110,7 @@ def _both_steps(batch: Batch) -> tuple[jax.Array, jax.Array]:
 
 
 @pytree
-class Conservative:
+class CQLPenalty:
     """CQL penalty α E_{a ∼ exp(Q)} Q(s, a, g) (paper, CQL+HER), with a drawn from `actions` uniform
     ones.
     """
@@ -153,13 +154,12 @@ class QEnsemble:
 
     size: int = static(default=1)
     tau: float | None = None
-    penalty: Conservative | None = None
+    penalty: CQLPenalty | None = None
     highest: ClassVar[float | None] = None  # what no TD target exceeds, if that is known
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree:
-        return init_ensemble(
-            key, self.size, spec.observation_dim + spec.goal_dim + spec.action_dim, 1
-        )
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
+        inputs = spec.observation_dim + spec.goal_dim + spec.action_dim
+        return init_ensemble(key, self.size, inputs, 1, architecture)
 
     def loss(
         self,
@@ -212,8 +212,9 @@ class VEnsemble:
     size: int = static(default=1)
     tau: float | None = None
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree:
-        return init_ensemble(key, self.size, spec.observation_dim + spec.goal_dim, 1)
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
+        inputs = spec.observation_dim + spec.goal_dim
+        return init_ensemble(key, self.size, inputs, 1, architecture)
 
     def loss(
         self,
@@ -255,10 +256,13 @@ class ImplicitQ:
 
     tau: float = 0.7
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
         q_key, v_key = jax.random.split(key)
         inputs = spec.observation_dim + spec.goal_dim
-        return {"q": init_mlp(q_key, inputs + spec.action_dim, 1), "v": init_mlp(v_key, inputs, 1)}
+        return {
+            "q": init_mlp(q_key, inputs + spec.action_dim, 1, architecture),
+            "v": init_mlp(v_key, inputs, 1, architecture),
+        }
 
     def loss(
         self,
@@ -312,11 +316,13 @@ class DualValue:
                 f"dual_value.reward is 'discriminator' or 'binary', not '{self.reward}'"
             )
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
         v_key, c_key = jax.random.split(key)
-        params = {"v": init_mlp(v_key, spec.observation_dim + spec.goal_dim, 1)}
+        inputs = spec.observation_dim + spec.goal_dim
+        params = {"v": init_mlp(v_key, inputs, 1, architecture)}
         if self.reward == "discriminator":
-            params["discriminator"] = init_mlp(c_key, 2 * spec.goal_dim, 1)
+            smooth = dataclasses.replace(architecture, activation="tanh")  # as in GoFAR's own code
+            params["discriminator"] = init_mlp(c_key, 2 * spec.goal_dim, 1, smooth)
         return params
 
     def loss(
@@ -386,7 +392,7 @@ class DualValue:
 
 def _discriminate(params: Pytree, achieved: jax.Array, goal: jax.Array) -> jax.Array:
     """log c − log(1 − c), the discriminator's logit."""
-    return mlp(params, achieved, goal, activation=jnp.tanh)[:, 0]
+    return mlp(params, achieved, goal)[:, 0]
 
 
 def discriminator_loss(positive: jax.Array, negative: jax.Array) -> jax.Array:

@@ -3,7 +3,7 @@ of a composition.
 
 A weight is a part that may own running statistics or a small network, its `carry`::
 
-    init(key, spec) → carry
+    init(key, spec, architecture) → carry
     __call__(carry, inputs) → (weight (B,), carry)
 
 No gradient flows through a weight: the policy's loss stops it.
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 
 from goatrl.learn import quantile
-from goatrl.learn.networks import init_mlp, mlp
+from goatrl.learn.networks import Architecture, init_mlp, mlp
 from goatrl.learn.values import expectile_loss
 from goatrl.types import Batch, Pytree, Spec, pytree, static
 
@@ -35,7 +35,7 @@ class WeightInputs:
 class Weight(Protocol):
     needs_value: ClassVar[bool]  # whether the advantage or the values enter
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree: ...
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree: ...
 
     def __call__(self, carry: Any, inputs: WeightInputs) -> tuple[jax.Array, Any]: ...
 
@@ -92,7 +92,7 @@ class ExpAdvantage:
     beta: float = 2.0
     clip: float = 10.0
 
-    def init(self, key: jax.Array, spec: Spec) -> tuple[()]:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> tuple[()]:
         return ()
 
     def __call__(self, carry: tuple[()], inputs: WeightInputs) -> tuple[jax.Array, tuple[()]]:
@@ -104,7 +104,7 @@ class Chi2:
     needs_value: ClassVar[bool] = True
     offset: float = 0.0
 
-    def init(self, key: jax.Array, spec: Spec) -> tuple[()]:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> tuple[()]:
         return ()
 
     def __call__(self, carry: tuple[()], inputs: WeightInputs) -> tuple[jax.Array, tuple[()]]:
@@ -112,7 +112,7 @@ class Chi2:
 
 
 @pytree
-class BestAdvantage:
+class PercentileSelection:
     """DSW with c = the α-th percentile of recent advantages; α grows from 0 to `alpha_max`.
 
     `scale` multiplies the advantage before the comparison: 1 in the paper, 2 in the released code.
@@ -125,7 +125,7 @@ class BestAdvantage:
     scale: float = 1.0
     capacity: int = static(default=50_000)
 
-    def init(self, key: jax.Array, spec: Spec) -> quantile.Fifo:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> quantile.Fifo:
         return quantile.make_fifo(self.capacity)
 
     def __call__(
@@ -150,7 +150,7 @@ class Uncertainty:
     tanh: bool = static(default=True)
     capacity: int = static(default=10_000)
 
-    def init(self, key: jax.Array, spec: Spec) -> quantile.Fifo:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> quantile.Fifo:
         return quantile.make_fifo(self.capacity)
 
     def __call__(
@@ -165,10 +165,10 @@ class Uncertainty:
 
 
 @pytree
-class Discounted:
+class DiscountedRelabeling:
     needs_value: ClassVar[bool] = False
 
-    def init(self, key: jax.Array, spec: Spec) -> tuple[()]:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> tuple[()]:
         return ()
 
     def __call__(self, carry: tuple[()], inputs: WeightInputs) -> tuple[jax.Array, tuple[()]]:
@@ -176,7 +176,7 @@ class Discounted:
 
 
 @pytree
-class AdaptiveSelection:
+class LearnedSelection:
     """ADSW: 1[A ≥ f(s, g)], f the β-expectile of the advantage at (s, g) (paper, appendix "Adaptive
     Data Selection").
     """
@@ -186,8 +186,8 @@ class AdaptiveSelection:
     floor: float = 0.05
     learning_rate: float = 5e-4
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree:
-        params = init_mlp(key, spec.observation_dim + spec.goal_dim, 1)
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
+        params = init_mlp(key, spec.observation_dim + spec.goal_dim, 1, architecture)
         return params, optax.adam(self.learning_rate).init(params)
 
     def __call__(self, carry: Pytree, inputs: WeightInputs) -> tuple[jax.Array, Pytree]:
@@ -216,11 +216,11 @@ class RND:
     features: int = static(default=64)
     capacity: int = static(default=10_000)
 
-    def init(self, key: jax.Array, spec: Spec) -> Pytree:
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
         random_key, predictor_key = jax.random.split(key)
         inputs = spec.observation_dim + spec.goal_dim
-        random = init_mlp(random_key, inputs, self.features)
-        predictor = init_mlp(predictor_key, inputs, self.features)
+        random = init_mlp(random_key, inputs, self.features, architecture)
+        predictor = init_mlp(predictor_key, inputs, self.features, architecture)
         return (
             random,
             predictor,

@@ -131,7 +131,7 @@ def _draw_datasets(planned: Sequence[PlannedCell], folder: Path) -> None:
     trained_on = {cell.group.name: (cell.group, cell.data) for cell in planned if cell.missing}
     for group, data in trained_on.values():
         path = folder / "media" / f"{group.name}--dataset.png"
-        if group.family != "point" and not path.exists():
+        if group.family.simulated and not path.exists():
             episodes = open_problem(group.name, data).episodes
             title = f"{group.label}: {episodes.count:,} episodes"
             figures.save(data_figures.dataset(episodes, title, group), path)

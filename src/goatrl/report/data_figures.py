@@ -4,7 +4,6 @@ filter keeps.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,18 +14,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from goatrl.report.figures import DATA_COLOR, GOAL_COLOR, OURS_COLOR, SPLIT_COLORS
-from goatrl.report.maps import PLACES
-from goatrl.tasks import TaskGroup, shadow_hand
-from goatrl.tasks.regions import Box
+from goatrl.tasks import TaskGroup
+from goatrl.tasks.panels import Panel, Surroundings
 from goatrl.types import Episodes
 
 DATA_START = "#4f9d69"
 SEEN_COLOR = "#dcefe2"
-# Two corners of each table whose edge is near, in metres; a test compares them with the simulator.
-TABLES = {
-    "push": ((0.95, 0.4, 0.0), (1.65, 1.1, 0.4)),
-    "pick": ((1.05, 0.4, 0.0), (1.55, 1.1, 0.4)),
-}
 
 
 def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> Figure:
@@ -111,7 +104,7 @@ def _visited(
     space.set_aspect("equal")
     space.set_xlim(*shown[0])
     space.set_ylim(*shown[1])
-    unit = "" if group is None or group.family == "point" else " (m)"
+    unit = "" if group is None or not group.family.unit else f" ({group.family.unit})"
     space.set_xlabel("xyz"[view[0]] + unit, fontsize=8)
     space.set_ylabel("xyz"[view[1]] + unit, fontsize=8)
     space.tick_params(labelsize=6)
@@ -199,9 +192,13 @@ def regions(groups: Sequence[TaskGroup], count: int = 90) -> Figure:
 
 
 def _task_panels(panels: np.ndarray, group: TaskGroup, count: int) -> None:
-    view: _ArmView | _HandView = _HandView() if group.family == "hand" else _ArmView(group)
-    drawn = [view.shown(*task.draw(0, count)) for task in group.tasks]
-    points = np.concatenate([*(part for pair in drawn for part in pair), view.also_shown])
+    assert group.panel is not None
+    panel = group.panel(group)
+    around = panel.surroundings
+    drawn = [panel.shown(*task.draw(0, count)) for task in group.tasks]
+    points = np.concatenate([part for pair in drawn for part in pair])
+    if around.whole_table:
+        points = np.concatenate([points, around.table])
     centre, half = (
         (points.min(axis=0) + points.max(axis=0)) / 2,
         0.58 * np.ptp(points, axis=0).max(),
@@ -212,8 +209,8 @@ def _task_panels(panels: np.ndarray, group: TaskGroup, count: int) -> None:
         axis.set_aspect("equal")
         axis.set_xlim(centre[0] - half, centre[0] + half)
         axis.set_ylim(centre[1] - half, centre[1] + half)
-        _seen(axis, group, view)
-        view.furnish(axis)
+        _seen(axis, group, panel)
+        _furnish(axis, around)
         axis.scatter(*starts.T, marker="s", s=6, color=OURS_COLOR, linewidths=0, zorder=3)
         axis.scatter(*goals.T, marker="*", s=18, color=GOAL_COLOR, linewidths=0, zorder=3)
         axis.set_title(
@@ -226,13 +223,13 @@ def _task_panels(panels: np.ndarray, group: TaskGroup, count: int) -> None:
         axis.spines[:].set_color(SPLIT_COLORS[task.split])
         axis.tick_params(labelsize=6, length=2, labelleft=axis is panels[0])
         axis.locator_params(nbins=5)
-        axis.set_xlabel(view.names[0], fontsize=7, labelpad=1)
-    panels[0].set_ylabel(view.names[1], fontsize=7, labelpad=2)
+        axis.set_xlabel(panel.names[0], fontsize=7, labelpad=1)
+    panels[0].set_ylabel(panel.names[1], fontsize=7, labelpad=2)
     name = panels[0].text(
         0.0, 1.15, group.label, transform=panels[0].transAxes, fontsize=10, fontweight="bold"
     )
     panels[0].annotate(
-        view.kept(group),
+        panel.caption,
         (1.0, 0.0),
         (8, 0),
         xycoords=name,
@@ -242,9 +239,32 @@ def _task_panels(panels: np.ndarray, group: TaskGroup, count: int) -> None:
     )
 
 
-def _seen(axis: Axes, group: TaskGroup, view: _ArmView | _HandView) -> None:
+def _furnish(axis: Axes, around: Surroundings) -> None:
+    if around.gripper is not None:
+        axis.scatter(
+            *around.gripper,
+            marker="P",
+            s=40,
+            color="black",
+            edgecolors="white",
+            linewidths=0.6,
+            zorder=4,
+        )
+    if around.table.size:
+        (left, low), (right, high) = around.table
+        axis.add_patch(
+            Rectangle((left, low), right - left, high - low, fill=False, edgecolor=DATA_COLOR)
+        )
+    if around.from_above:
+        axis.invert_yaxis()
+    if around.centred:
+        axis.axhline(0.0, color=DATA_COLOR, linewidth=0.5)
+        axis.axvline(0.0, color=DATA_COLOR, linewidth=0.5)
+
+
+def _seen(axis: Axes, group: TaskGroup, panel: Panel) -> None:
     """Shade what the group's own filter accepts."""
-    filtered = _filtered(axis, group, view.in_space)
+    filtered = _filtered(axis, group, panel.in_space)
     axis.contourf(*filtered, levels=[0.5, 1.5], colors=[SEEN_COLOR])
     _outline(axis, filtered)
 
@@ -270,110 +290,3 @@ def _outline(axis: Axes, filtered: Filtered) -> bool:
             *filtered, levels=[0.5], colors=SPLIT_COLORS["iid"], linestyles=":", linewidths=1.0
         )
     return partly
-
-
-class _ArmView:
-    """The table as one sees it who stands opposite the robot and looks down; where the border is a
-    height, from the side.
-    """
-
-    def __init__(self, group: TaskGroup) -> None:
-        self.from_side = group.name == "pick-low-high"
-        self.axes = [0, 2] if self.from_side else [1, 0]
-        self.names = ["xyz"[axis] + " (m)" for axis in self.axes]
-        self.place = PLACES[group.family]
-        self.table = (
-            np.array(TABLES[group.family])[:, self.axes]
-            if group.family in TABLES
-            else np.empty((0, 2))
-        )
-        self.also_shown = (
-            self.table if group.family == "push" else np.empty((0, 2))
-        )  # it was enlarged for the far tasks
-
-    def kept(self, group: TaskGroup) -> str:
-        """The filter in words."""
-        assert isinstance(group.iid, Box)
-        borders = [
-            f"at {axis} ≥ {low:.3g} m"
-            for axis, low in zip("xyz", group.iid.low, strict=True)
-            if math.isfinite(low)
-        ]
-        borders += [
-            f"at {axis} ≤ {high:.3g} m"
-            for axis, high in zip("xyz", group.iid.high, strict=True)
-            if math.isfinite(high)
-        ]
-        if math.isfinite(group.iid.farthest):
-            axes = ", ".join("xyz"[: len(group.iid.centre)])
-            borders.append(
-                f"within {group.iid.farthest:g} m of where the gripper starts (in {axes})"
-            )
-        what = "gripper" if group.family == "reach" else "object"
-        seen = "; seen from the side, with the robot on the left" if self.from_side else ""
-        stays = "ends" if group.collection is not None and group.collection.by_end else "stays"
-        return f"episodes are kept if the {what} {stays} {' and '.join(borders)}{seen}"
-
-    def shown(self, starts: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The two coordinates of starts and goals that a panel shows."""
-        objects = np.pad(
-            starts.reshape(-1, 2), ((0, 0), (0, 1)), constant_values=self.place.table
-        )  # Reach has none
-        return objects[:, self.axes], goals[:, self.axes]
-
-    def in_space(self, points: np.ndarray) -> np.ndarray:
-        """Points of a panel as goals; in the coordinate that is not shown, level with the
-        gripper.
-        """
-        goals = np.broadcast_to(self.place.gripper, (*points.shape[:-1], 3)).copy()
-        goals[..., self.axes] = points
-        return goals
-
-    def furnish(self, axis: Axes) -> None:
-        across, upwards = (self.place.gripper[axis] for axis in self.axes)
-        axis.scatter(
-            across,
-            upwards,
-            marker="P",
-            s=40,
-            color="black",
-            edgecolors="white",
-            linewidths=0.6,
-            zorder=4,
-        )
-        if self.table.size:
-            (left, low), (right, high) = self.table
-            axis.add_patch(
-                Rectangle((left, low), right - left, high - low, fill=False, edgecolor=DATA_COLOR)
-            )
-        if not self.from_side:
-            axis.invert_yaxis()  # with y to the right, x grows towards the viewer
-
-
-class _HandView:
-    """How far the point at which thumb and finger meet is shifted from its centre."""
-
-    names = ("shift in x (mm)", "shift in y (mm)")
-    also_shown = np.empty((0, 2))
-
-    def kept(self, group: TaskGroup) -> str:
-        return (
-            "where thumb and finger meet; all data is kept; goals that are the initial pose "
-            "are not shown"
-        )
-
-    def shown(self, starts: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tips = goals.reshape(-1, 5, 3)
-        moved = (tips[:, shadow_hand.THUMB] != shadow_hand.FINGERTIPS[shadow_hand.THUMB]).any(
-            axis=-1
-        )
-        shift = shadow_hand.meeting_point(tips[moved]) - shadow_hand.MEETING
-        return np.empty((0, 2)), 1000 * shift[:, :2]
-
-    def in_space(self, points: np.ndarray) -> np.ndarray:
-        shift = np.pad(points / 1000, [(0, 0)] * (points.ndim - 1) + [(0, 1)])
-        return shadow_hand.meet(shadow_hand.MEETING + shift, np.zeros(points.shape[:-1], int))
-
-    def furnish(self, axis: Axes) -> None:
-        axis.axhline(0.0, color=DATA_COLOR, linewidth=0.5)
-        axis.axvline(0.0, color=DATA_COLOR, linewidth=0.5)

@@ -8,9 +8,7 @@ import numpy as np
 
 from goatrl import tasks
 from goatrl.experiments.records import Cell
-from goatrl.tasks import fetch
 
-PLACES = {"reach": fetch.REACH, "push": fetch.PUSH, "pick": fetch.PICK, "slide": fetch.SLIDE}
 TOLERANCE = 1e-5  # metres: records hold goals in float32
 EDGE = 0.5  # of a square, by which a start may lie beyond the map's edge and still be drawn
 
@@ -75,7 +73,8 @@ def coverage(cell: Cell) -> Coverage | None:
     np.add.at(count, (row, column), 1)
     squares = np.tile(goals[0], (*count.shape, 1))
     squares[..., horizontal], squares[..., vertical] = across[None, :], down[:, None]
-    begin = _start(cell, int(rows[0]), group.family)
+    first = np.array(cell.episodes.column("start")[int(rows[0])].as_py())
+    (begin,) = group.family.initial(first[None])
     start = _position(begin[horizontal], across), _position(begin[vertical], down)
     on_the_map = all(
         -EDGE <= at <= length + EDGE
@@ -103,8 +102,3 @@ def _places(values: np.ndarray, falling: bool = False) -> tuple[np.ndarray, np.n
 
 def _position(value: float, centres: np.ndarray) -> float:
     return float((value - centres[0]) / (centres[1] - centres[0]) + 0.5)
-
-
-def _start(cell: Cell, row: int, family: str) -> tuple[float, float, float]:
-    place, start = PLACES[family], cell.episodes.column("start")[row].as_py()
-    return (*start, place.table) if start else place.gripper

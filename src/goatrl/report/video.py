@@ -13,10 +13,10 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from goatrl.disk.files import write_atomically
-from goatrl.sim.mujoco import SECONDS, Simulator
-from goatrl.sim.render import Camera
+from goatrl.robots.physics.camera import Camera
+from goatrl.robots.physics.simulator import SECONDS
 from goatrl.tasks import Task, TaskGroup
-from goatrl.types import GoatError
+from goatrl.types import GoatError, reached
 
 # Without this, imageio starts ffmpeg by a fork that can hang beside JAX's threads.
 os.environ["IMAGEIO_FFMPEG_NO_PREVENT_SIGINT"] = "1"
@@ -59,7 +59,7 @@ def record(
     end means success, a red one not.
     """
     starts, goals = (drawn[:episodes] for drawn in task.evaluation())
-    simulator = Simulator(group.family, len(goals))
+    simulator = group.family.simulator(len(goals))
     camera = Camera(simulator.robot, size)
     frames = []
 
@@ -77,7 +77,7 @@ def record(
         for _ in range(group.spec.horizon):
             observations, achieved = simulator.step(policy(observations, goals))
             show()
-        met = np.linalg.norm(achieved - goals, axis=-1) <= group.spec.goal_threshold
+        met = reached(achieved, goals, group.spec.goal_threshold)
         show([MET if each else MISSED for each in met])
     finally:
         camera.close()

@@ -12,7 +12,6 @@ import numpy as np
 from safetensors.numpy import save
 
 from goatrl import algorithms, tasks
-from goatrl.data.experts import FAMILIES
 from goatrl.disk import checkpoint
 from goatrl.disk.files import write_atomically, write_text
 from goatrl.evaluation.episodes import success_rate
@@ -28,45 +27,26 @@ TEST_EPISODES = 1_000
 TEST_SEED = (2,)  # training draws by (seed, round), evaluating by (1, round)
 
 
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    rounds: int
-    updates: int = 200  # per round of 128 episodes
-    batch_size: int = 1_024
-    target_every: int = 10
-    noise: float = 0.2
-    random: float = 0.3
-    # Whether TD targets end at 0. Without, values rise above any possible return: Slide's training
-    # falls apart, and Pick's expert leaves the object that it has placed and flees sideways, at
-    # full success.
-    cost: bool = False
-
-
-RECIPES = {
-    "reach": Recipe(3),
-    "push": Recipe(170),
-    "pick": Recipe(300, cost=True),
-    "slide": Recipe(390, updates=400, cost=True),
-    # Five fingers must hold still: with more noise hardly any exploring episode succeeds, and it
-    # ends at 75 instead of 89 %.
-    "hand": Recipe(
-        400, updates=160, batch_size=4_096, target_every=40, noise=0.1, random=0.1, cost=True
-    ),
-}
 EVALUATE_EVERY = 10
 
 
-def group_of(family: str) -> TaskGroup:
-    """Any group of a robot: they share its dimensions and its standard task."""
-    if family not in FAMILIES:
-        raise unknown("expert", family, FAMILIES)
-    return next(group for group in tasks.groups().values() if group.family == family)
+def _group_of(robot: str) -> TaskGroup:
+    """The first group of a robot: all share its dimensions and its standard task."""
+    groups: dict[str, TaskGroup] = {}
+    for group in tasks.groups().values():
+        if group.family.expert is not None and group.collection is not None:
+            groups.setdefault(group.family.name, group)
+    if robot not in groups:
+        raise unknown("expert", robot, groups)
+    return groups[robot]
 
 
-def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
-    group, recipe = group_of(family), RECIPES[family]
+def plan(robot: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
+    group = _group_of(robot)
+    recipe = group.family.expert
+    assert recipe is not None
     assert group.collection is not None
-    settings = Settings(target_every=recipe.target_every, target_keep=0.95)
+    settings = Settings(target_period=recipe.target_period, polyak=0.95)
     algorithm = override(algorithms.get("ddpg_her").build(settings), {"learning_rate": 1e-3})
     if recipe.cost:
         algorithm = dataclasses.replace(algorithm, value=CostQ())
@@ -79,7 +59,7 @@ def plan(family: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
     )
     rounds = recipe.rounds if rounds is None else rounds
     about = {
-        "expert": family,
+        "expert": robot,
         "algorithm": "ddpg_her",
         **described(algorithm),
         "revisions": {"ddpg_her": algorithms.get("ddpg_her").revision},
@@ -118,7 +98,7 @@ def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
     success = success_rate(
         chosen.members, state, chosen.group, chosen.tasks, TEST_SEED, TEST_EPISODES
     )
-    family = chosen.group.family
+    robot = chosen.group.family.name
     best = checkpoint.describe(run.best_path)
     card = {
         **chosen.about,
@@ -139,6 +119,6 @@ def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
         for kind in ("mean", "std"):
             arrays[f"{name}/{kind}"] = np.asarray(getattr(state.normalizer, f"{name}_{kind}"))[0]
     content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
-    write_atomically(folder / f"{family}.safetensors", lambda file: file.write(content))
-    write_text(folder / f"{family}.json", json.dumps(card, indent=1))
+    write_atomically(folder / f"{robot}.safetensors", lambda file: file.write(content))
+    write_text(folder / f"{robot}.json", json.dumps(card, indent=1))
     return card

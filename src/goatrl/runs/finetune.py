@@ -16,6 +16,7 @@ from goatrl.learn import normalize
 from goatrl.learn.agent import Agent, actor_critic
 from goatrl.learn.parameters import described
 from goatrl.learn.values import ImplicitQ, QEnsemble
+from goatrl.robots import Finetuning
 from goatrl.runs.folder import Agents, check_seeds
 from goatrl.runs.offline import Run, RunConfig, composition
 from goatrl.runs.online import OnlinePlan, OnlineRun
@@ -28,27 +29,6 @@ WAYS = ("ddpg_her", "own")
 EPISODES = 4_000  # of each seed: 196,000 environment steps
 CAPACITY = 20_000  # episodes in the buffer: the released code's 10^6 steps
 EVALUATED_BY = (1, 1)  # members draw by (seed, round)
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """How a robot's agents are fine-tuned."""
-
-    batches: int  # for every episode
-    batch_size: int = 512
-    round: int = 8  # episodes that are collected side by side, before their batches
-    evaluate_every: int = 25  # rounds
-    evaluated_episodes: int = 100
-
-
-RECIPES = {
-    "push": Recipe(20),
-    "pick": Recipe(10),
-    # The paper fine-tunes the two above only.
-    "reach": Recipe(20),
-    "slide": Recipe(20),
-    "hand": Recipe(20),
-}
 
 
 def plan(
@@ -188,7 +168,7 @@ def _ddpg(group: TaskGroup, critics: int) -> Agent:
     """`ddpg_her`, or `ddpg_her_ens` with as many critics. Targets move after the batches of every
     episode.
     """
-    settings = dataclasses.replace(group.settings, target_every=RECIPES[group.family].batches)
+    settings = dataclasses.replace(group.settings, target_period=_recipe(group).batches)
     return actor_critic(settings, QEnsemble(critics))
 
 
@@ -200,7 +180,7 @@ def _plan(
     origin: dict[str, object],
 ) -> OnlinePlan:
     recipe, schedule = (
-        RECIPES[group.family],
+        _recipe(group),
         _schedule(group, members, episodes, adapt=trained is None),
     )
     return OnlinePlan(
@@ -209,16 +189,16 @@ def _plan(
         group.tasks,
         schedule,
         rounds=episodes // recipe.round,
-        evaluate_every=recipe.evaluate_every,
+        evaluate_every=recipe.judge_every,
         about=_about(group, members, episodes, schedule, origin),
         trained=trained,
-        evaluated_episodes=recipe.evaluated_episodes,
+        evaluated_episodes=recipe.judged_episodes,
         evaluated_by=EVALUATED_BY,
     )
 
 
 def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) -> Schedule:
-    recipe = RECIPES[group.family]
+    recipe = _recipe(group)
     if episodes < 1 or episodes % recipe.round:
         near = max(round(episodes / recipe.round), 1) * recipe.round
         raise GoatError(
@@ -234,14 +214,14 @@ def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) ->
         random=0.3,
         adapt_normalizer=adapt,
     )
-    schedule.check(members[0][0].target_every)
+    schedule.check(members[0][0].target_period)
     return schedule
 
 
 def _about(
     group: TaskGroup, members: Members, episodes: int, schedule: Schedule, origin: dict[str, object]
 ) -> dict[str, object]:
-    recipe = RECIPES[group.family]
+    recipe = _recipe(group)
     return origin | {
         **described(members[0][0]),
         "group": group.name,
@@ -249,8 +229,8 @@ def _about(
         "seeds": [seed for _, seed in members],
         "episodes": episodes,
         "schedule": dataclasses.asdict(schedule),
-        "evaluate_every": recipe.evaluate_every,
-        "evaluated_episodes": recipe.evaluated_episodes,
+        "evaluate_every": recipe.judge_every,
+        "evaluated_episodes": recipe.judged_episodes,
     }
 
 
@@ -276,7 +256,14 @@ def _revisions(by: str) -> dict[str, int]:
 
 def _robots(name: str) -> TaskGroup:
     group = tasks.get(name)
-    if group.family not in RECIPES:
-        known = ", ".join(each.name for each in tasks.groups().values() if each.family in RECIPES)
+    if group.family.finetuning is None:
+        known = ", ".join(
+            each.name for each in tasks.groups().values() if each.family.finetuning is not None
+        )
         raise GoatError(f"{name} has no robots to go on learning with; groups that have: {known}")
     return group
+
+
+def _recipe(group: TaskGroup) -> Finetuning:
+    assert group.family.finetuning is not None, "`_robots` refuses such groups"
+    return group.family.finetuning

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, Protocol
@@ -104,7 +105,7 @@ class Agents:
         for a batch of them.
         """
         algorithm, state = self.agent(seed)
-        policy = jax.jit(lambda observation, goal: algorithm.act(state, observation, goal))
+        policy = jax.jit(partial(normalize.act, algorithm, state))
 
         def act(observation: np.ndarray, goal: np.ndarray) -> np.ndarray:
             pair = np.asarray(observation, np.float32), np.asarray(goal, np.float32)

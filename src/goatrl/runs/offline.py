@@ -108,7 +108,7 @@ def configure(
     entry = algorithms.get(algorithm)
     built = override(entry.build(problem.settings), overrides or {})
     updates = problem.settings.updates if updates is None else updates
-    every = built.target_every
+    every = built.target_period
     interval = default_interval(updates, every) if interval is None else interval
     check_schedule(updates, interval, every)
     return RunConfig(

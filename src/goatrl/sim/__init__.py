@@ -1,1 +1,1 @@
-"""How the world moves."""
+"""The robots' tasks for Gymnasium."""

@@ -11,12 +11,12 @@ import numpy as np
 from gymnasium.spaces import Box, Dict
 
 from goatrl import tasks
-from goatrl.sim import robots
-from goatrl.sim.mujoco import SECONDS, Simulator
-from goatrl.sim.render import Camera
-from goatrl.types import GoatError, unknown
+from goatrl.robots.physics import models
+from goatrl.robots.physics.camera import Camera
+from goatrl.robots.physics.simulator import SECONDS
+from goatrl.types import GoatError, reached, unknown
 
-GoalEnv: Any = robots.library("core").GoalEnv
+GoalEnv: Any = models.library("core").GoalEnv
 PICTURE_SIZE = 480
 Observation = dict[str, np.ndarray]
 
@@ -47,7 +47,7 @@ class RobotTask(GoalEnv):  # type: ignore[misc]
             {name: Box(-np.inf, np.inf, (size,), np.float64) for name, size in sizes.items()}
         )
         self.action_space = Box(-1.0, 1.0, (spec.action_dim,), np.float32)
-        self._simulator = Simulator(self.group.family, count=1, threads=1)
+        self._simulator = self.group.family.simulator(count=1, threads=1)
         self._goal = np.zeros(spec.goal_dim)
         self._camera: Camera | None = None
 
@@ -63,7 +63,7 @@ class RobotTask(GoalEnv):  # type: ignore[misc]
         start = self.task.start.sample(self.np_random, 1)[0]
         goal = self.task.goal.sample(self.np_random, 1)[0]
         if "start" in given:
-            if not self._simulator.robot.has_object:
+            if not self._simulator.robot.start_dim:
                 raise GoatError(
                     f"{self.group.label} has no object to place: it always starts in the same pose"
                 )
@@ -93,8 +93,10 @@ class RobotTask(GoalEnv):  # type: ignore[misc]
         self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any = None
     ) -> np.ndarray:
         """1 where the goal is met, otherwise 0: (…, goal_dim), (…, goal_dim) → (…)."""
-        distance = np.linalg.norm(np.asarray(achieved_goal) - np.asarray(desired_goal), axis=-1)
-        return np.asarray(distance <= self.group.spec.goal_threshold, np.float64)
+        met = reached(
+            np.asarray(achieved_goal), np.asarray(desired_goal), self.group.spec.goal_threshold
+        )
+        return np.asarray(met, np.float64)
 
     def compute_terminated(
         self, achieved_goal: np.ndarray, desired_goal: np.ndarray, info: Any = None

@@ -15,6 +15,12 @@ def identifier(group: TaskGroup, task: Task) -> str:
     return f"goatrl/{group.label.split()[0]}{task.name}-v0"
 
 
+def is_registered(group: TaskGroup, task: Task) -> bool:
+    """Whether the id stands for this very task: groups that were added later have no ids."""
+    found = gymnasium.registry.get(identifier(group, task))
+    return found is not None and tasks.get(found.kwargs["group"]).task(task.name) == task
+
+
 def register_environments() -> None:
     for group in tasks.robots():
         for task in group.tasks:

@@ -1,6 +1,25 @@
 """What to reach: task groups, each one dataset with its in- and out-of-distribution tasks."""
 
-from goatrl.tasks.registry import get, groups, robots
-from goatrl.tasks.types import Task, TaskGroup, draw_mix
+from goatrl.tasks.registry import (
+    families,
+    get,
+    groups,
+    register_task_group,
+    robots,
+    unregister_task_group,
+)
+from goatrl.tasks.types import Collection, Script, Task, TaskGroup, draw_mix
 
-__all__ = ["Task", "TaskGroup", "draw_mix", "get", "groups", "robots"]
+__all__ = [
+    "Collection",
+    "Script",
+    "Task",
+    "TaskGroup",
+    "draw_mix",
+    "families",
+    "get",
+    "groups",
+    "register_task_group",
+    "robots",
+    "unregister_task_group",
+]

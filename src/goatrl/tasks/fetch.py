@@ -13,22 +13,31 @@ import math
 
 import numpy as np
 
+from goatrl.robots.fetch import FetchFamily
+from goatrl.robots.pick import PICK as PICK_ROBOT
+from goatrl.robots.push import PUSH as PUSH_ROBOT
+from goatrl.robots.reach import REACH as REACH_ROBOT
+from goatrl.robots.slide import SLIDE as SLIDE_ROBOT
+from goatrl.tasks.panels import ArmPanel
 from goatrl.tasks.regions import NOTHING, Box, Either, Points, Redrawn, RedrawnRing, Region, grid
 from goatrl.tasks.types import Collection, Task, TaskGroup
-from goatrl.types import Settings, Spec
-
-PHYSICS = " mujoco 3.3.7, as recorded by the authors"
-HORIZON = 49
+from goatrl.types import Settings
 
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where the simulator's arm comes to rest before the first action, and the height at which an
-    object lies.
-    """
+    """Regions around the point where an arm comes to rest before the first action."""
 
-    gripper: tuple[float, float, float]
-    table: float = math.nan
+    family: FetchFamily
+
+    @property
+    def gripper(self) -> tuple[float, float, float]:
+        return self.family.gripper
+
+    @property
+    def table(self) -> float:
+        """The height at which an object lies."""
+        return self.family.object_height
 
     def box(
         self, x: tuple[float, float], y: tuple[float, float], z: tuple[float, float], **ring: float
@@ -54,19 +63,9 @@ class Place:
 
 
 SIDES = {"Right": (0.0, 1.0), "Left": (-1.0, 0.0)}
-# Measured after the arm has settled; a test compares them with the simulator.
-REACH = Place((1.3418322596946919, 0.749100384039659, 0.5347228411528089))
-PUSH = Place((1.3478694839072305, 0.7489494765940331, 0.4136377287372431), 0.4246997490299934)
-PICK = Place((1.3419322596746923, 0.749100371108664, 0.5347228411660563), 0.4246997490299934)
-SLIDE = Place((0.9957062742649534, 0.7489068402660999, 0.41268599591551086), 0.41401894352054414)
+REACH, PUSH, PICK, SLIDE = map(Place, (REACH_ROBOT, PUSH_ROBOT, PICK_ROBOT, SLIDE_ROBOT))
 
-REACH_SPEC = Spec(
-    observation_dim=10, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05
-)
-OBJECT_SPEC = Spec(
-    observation_dim=25, goal_dim=3, action_dim=4, horizon=HORIZON, goal_threshold=0.05
-)
-REACH_SETTINGS = Settings(updates=2_500, target_every=5, alpha_growth=0.15)
+REACH_SETTINGS = Settings(updates=2_500, target_period=5, alpha_growth=0.15)
 
 
 def half(place: Place) -> Box:
@@ -93,10 +92,17 @@ def group(
     iid: Region,
     coverage: Task,
 ) -> TaskGroup:
-    family = name.split("-")[0]
-    spec = REACH_SPEC if place is REACH else OBJECT_SPEC
     return TaskGroup(
-        name, label, family, settings, spec, tasks, iid, PHYSICS, COLLECTIONS[family], coverage
+        name,
+        label,
+        place.family,
+        settings,
+        place.family.spec,
+        tasks,
+        iid,
+        COLLECTIONS[place],
+        coverage=coverage,
+        panel=ArmPanel,
     )
 
 
@@ -105,7 +111,7 @@ def coverage(place: Place, goals: Box, cells: tuple[int, int, int]) -> Task:
     data shows it.
     """
     gx, gy, _ = place.gripper
-    start: Region = NOTHING if place is REACH else Points(np.array([[gx, gy + 0.1]]))
+    start: Region = Points(np.array([[gx, gy + 0.1]])) if place.family.has_object else NOTHING
     points = grid(goals.low, goals.high, cells)
     return Task("Coverage", "map", start, points, episodes=len(points.points))
 
@@ -142,27 +148,29 @@ _ON_TABLE, _IN_AIR = (
     PICK.box(_AROUND, _AROUND, (PICK.table, PICK.table)),
     PICK.box(_AROUND, _AROUND, _PICK_Z),
 )
-# The standard tasks of gymnasium-robotics, on which experts are trained and data is collected.
-STANDARD = {
-    "reach": Task("Standard", "mixed", NOTHING, REACH.box(_AROUND, _AROUND, _REACH_Z)),
-    "push": Task(
-        "Standard", "mixed", PUSH.object_near(0.15, 0.1), PUSH.box(_AROUND, _AROUND, _PUSH_Z)
-    ),
-    "pick": Task("Standard", "mixed", PICK.object_near(0.15, 0.1), Either(_ON_TABLE, _IN_AIR)),
-    "slide": Task(
-        "Standard",
-        "mixed",
-        SLIDE.object_near(0.1, 0.1),
-        SLIDE.box((0.1, 0.7), (-0.3, 0.3), _SLIDE_Z),
-    ),
-}
+# Experts are trained and data is collected on the standard tasks of gymnasium-robotics.
 COLLECTIONS = {
-    "reach": Collection(STANDARD["reach"], 200),
-    "push": Collection(STANDARD["push"], 5_000, PUSH.table),
-    "pick": Collection(STANDARD["pick"], 5_000, PICK.table),
-    "slide": Collection(
-        STANDARD["slide"], 20_000, SLIDE.table, noise=0.1, random=0.0
-    ),  # its expert fails often enough by itself
+    REACH: Collection(
+        Task("Standard", "mixed", NOTHING, REACH.box(_AROUND, _AROUND, _REACH_Z)), 200
+    ),
+    PUSH: Collection(
+        Task("Standard", "mixed", PUSH.object_near(0.15, 0.1), PUSH.box(_AROUND, _AROUND, _PUSH_Z)),
+        5_000,
+    ),
+    PICK: Collection(
+        Task("Standard", "mixed", PICK.object_near(0.15, 0.1), Either(_ON_TABLE, _IN_AIR)), 5_000
+    ),
+    SLIDE: Collection(
+        Task(
+            "Standard",
+            "mixed",
+            SLIDE.object_near(0.1, 0.1),
+            SLIDE.box((0.1, 0.7), (-0.3, 0.3), _SLIDE_Z),
+        ),
+        20_000,
+        noise=0.1,
+        random=0.0,  # its expert fails often enough by itself
+    ),
 }
 
 GROUPS = (
@@ -286,7 +294,7 @@ VARIANTS = (
         _SLIDE_LEFT_RIGHT,
         name="slide-left-right-by-end",
         label="Slide Left-Right by end",
-        collection=dataclasses.replace(COLLECTIONS["slide"], by_end=True),
+        collection=dataclasses.replace(COLLECTIONS[SLIDE], by_end=True),
         variant_of=_SLIDE_LEFT_RIGHT.label,
     ),
 )

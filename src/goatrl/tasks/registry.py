@@ -1,15 +1,27 @@
-"""All task groups, by name."""
+"""All task groups, by name, and the robots that they are for."""
 
 from __future__ import annotations
 
+from goatrl.robots import Family
 from goatrl.tasks import fetch, pointreach, shadow_hand
 from goatrl.tasks.types import TaskGroup
-from goatrl.types import unknown
+from goatrl.types import GoatError, unknown
 
-_GROUPS = {
-    group.name: group
-    for group in (*fetch.GROUPS, *shadow_hand.GROUPS, *pointreach.GROUPS, *fetch.VARIANTS)
-}
+_GROUPS: dict[str, TaskGroup] = {}
+
+
+def register_task_group(group: TaskGroup) -> TaskGroup:
+    """Make a group known by its name, and with it its robot."""
+    if group.name in _GROUPS:
+        raise GoatError(f"there is a task group {group.name} already; choose another name")
+    if families().get(group.family.name, group.family) is not group.family:
+        raise GoatError(f"there is a robot {group.family.name} already; choose another name")
+    _GROUPS[group.name] = group
+    return group
+
+
+def unregister_task_group(name: str) -> None:
+    del _GROUPS[get(name).name]
 
 
 def groups() -> dict[str, TaskGroup]:
@@ -17,11 +29,20 @@ def groups() -> dict[str, TaskGroup]:
 
 
 def robots() -> tuple[TaskGroup, ...]:
-    """The robots' groups of the paper, in its order; variants of them are not among these."""
+    """The robots' groups of the paper, in its order; no others are among these."""
     return (*fetch.GROUPS, *shadow_hand.GROUPS)
+
+
+def families() -> dict[str, Family]:
+    """The robots of all groups."""
+    return {group.family.name: group.family for group in _GROUPS.values()}
 
 
 def get(name: str) -> TaskGroup:
     if name not in _GROUPS:
         raise unknown("task group", name, _GROUPS)
     return _GROUPS[name]
+
+
+for _group in (*fetch.GROUPS, *shadow_hand.GROUPS, *pointreach.GROUPS, *fetch.VARIANTS):
+    register_task_group(_group)

@@ -1,8 +1,5 @@
 """HandReach with the Shadow Hand: thumb and one finger meet at a point above the palm; one group,
 two tasks.
-
-A goal is where the five fingertips should be (first, middle, ring, little finger, thumb; x, y, z
-each).
 """
 
 from __future__ import annotations
@@ -11,23 +8,14 @@ import dataclasses
 
 import numpy as np
 
+from goatrl.robots.hand import HAND
+from goatrl.tasks.panels import Surroundings
 from goatrl.tasks.regions import NOTHING, TOLERANCE, everywhere
 from goatrl.tasks.types import Collection, Task, TaskGroup
-from goatrl.types import Settings, Spec
+from goatrl.types import Settings
 
-PHYSICS = " mujoco 3.3.7"
 THUMB = 4
-# Fingertips and palm in the initial pose; a test compares them with the simulator.
-FINGERTIPS = np.array(
-    [
-        [0.9917399497518353, 0.7975473339125766, 0.15223312703734834],
-        [1.020878448337019, 0.8017403575433502, 0.1518537371295327],
-        [1.0422177257480123, 0.8074827410804033, 0.15524235120340374],
-        [1.066196835811668, 0.8230966657590156, 0.16429031963803034],
-        [0.950497745203995, 0.8402919253409001, 0.16172141631620524],
-    ]
-)
-PALM = np.array([1.0055893619579683, 0.9604626138118303, 0.13999892163781893])
+FINGERTIPS, PALM = HAND.fingertips, HAND.palm
 MEETING = PALM + np.array([0.0, -0.09, 0.05])
 APART = 0.005  # the two tips stop this far from the meeting point, each on its own side
 
@@ -108,21 +96,42 @@ def meeting_point(tips: np.ndarray) -> np.ndarray:
     return tips[..., THUMB, :] + APART * moved / np.maximum(length, 1e-12)
 
 
+class MeetingPanel:
+    """How far the point at which thumb and finger meet is shifted from its centre."""
+
+    names = ("shift in x (mm)", "shift in y (mm)")
+    caption = (
+        "where thumb and finger meet; all data is kept; goals that are the initial pose are not "
+        "shown"
+    )
+    surroundings = Surroundings(centred=True)
+
+    def shown(self, starts: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tips = goals.reshape(-1, 5, 3)
+        moved = (tips[:, THUMB] != FINGERTIPS[THUMB]).any(axis=-1)
+        shift = meeting_point(tips[moved]) - MEETING
+        return np.empty((0, 2)), 1000 * shift[:, :2]
+
+    def in_space(self, points: np.ndarray) -> np.ndarray:
+        shift = np.pad(points / 1000, [(0, 0)] * (points.ndim - 1) + [(0, 1)])
+        return meet(MEETING + shift, np.zeros(points.shape[:-1], int))
+
+
 STANDARD = Task("Standard", "mixed", NOTHING, NormalMeetings())
 
 GROUPS = (
     TaskGroup(
         "hand-near-far",
         "HandReach Near-Far",
-        "hand",
+        HAND,
         Settings(w=2.5, w_tau=2.0, tau=0.1, alpha_max=50.0, released_alpha_max=50.0),
-        Spec(observation_dim=63, goal_dim=15, action_dim=20, horizon=49, goal_threshold=0.01),
+        HAND.spec,
         (
             Task("Near", "iid", NOTHING, Meetings(0.0, 0.005, at_rest=0.1)),
             Task("Far", "ood", NOTHING, Meetings(0.005, 0.015)),
         ),
         everywhere(15),  # the paper does not divide this dataset
-        PHYSICS,
         Collection(STANDARD, 10_000),
+        panel=lambda group: MeetingPanel(),
     ),
 )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import zlib
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
 
 import numpy as np
 
+from goatrl.robots import Family
+from goatrl.tasks.panels import Panel
 from goatrl.tasks.regions import Region
-from goatrl.types import GoatError, Settings, Spec, unknown
+from goatrl.types import Episodes, GoatError, Settings, Spec, unknown
 
 Split = Literal["iid", "ood", "mixed", "map"]
 EVALUATION_SEED = 0
@@ -65,14 +67,19 @@ class Collection:
 
     task: Task
     episodes: int  # how many are kept
-    height: float = np.nan  # at which an object starts
     noise: float = 0.2  # standard deviation of what is added to every action
     random: float = 0.3  # share of actions that are drawn at random instead
     by_end: bool = False  # whether the filter looks at the last step alone
 
-    def begins(self, starts: np.ndarray) -> np.ndarray:
-        """The achieved goals at the first step of episodes with an object: (N, 2) → (N, 3)."""
-        return np.concatenate([starts, np.full((len(starts), 1), self.height)], axis=1)
+
+class Script(Protocol):
+    """Makes a dataset without simulating: in no time, whenever it is needed."""
+
+    def describe(self, label: str) -> str:
+        """What the dataset of the group with this label shows."""
+
+    def make(self, seed: int) -> Episodes:
+        """The same episodes for the same seed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,21 +90,23 @@ class TaskGroup:
 
     name: str
     label: str  # as the paper prints it, unless it is a variant
-    family: str  # which simulator runs it
+    family: Family  # the robot
     settings: Settings
     spec: Spec
     tasks: tuple[Task, ...]
     # where every achieved goal of an episode must lie for the dataset to keep it (or its last one)
     iid: Region
-    physics: str = ""  # what else decides a trajectory
-    collection: Collection | None = None  # PointReach has recipes of its own
-    coverage: Task | None = (
-        # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
-        None
-    )
-    variant_of: str = (
-        ""  # label of the group whose tasks and published numbers it shares; it differs in its data
-    )
+    collection: Collection | None = None  # how an expert collects its dataset
+    script: Script | None = None  # what else makes it
+    # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
+    coverage: Task | None = None
+    panel: Callable[[TaskGroup], Panel] | None = None  # draws its starts and goals
+    # label of the group whose tasks and published numbers it shares; it differs in its data
+    variant_of: str = ""
+
+    @property
+    def physics(self) -> str:
+        return self.family.physics
 
     @property
     def paper_label(self) -> str:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from goatrl.learn import normalize, samplers
+from goatrl.learn import normalize
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
 from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
@@ -80,7 +80,7 @@ def train(
     members share its matrix products (TF32 kernels are chosen by shape), so that there a seed alone
     and in company agree in distribution, not in every digit.
     """
-    every = members[0][0].target_every
+    every = members[0][0].target_period
     check_schedule(updates, interval, every)
     algorithms = stack([algorithm for algorithm, _ in members])
     keys = seed_keys(members, stream=1)
@@ -106,12 +106,12 @@ def default_interval(updates: int, every: int) -> int:
 
 def check_schedule(updates: int, interval: int, every: int) -> None:
     if every < 1:
-        raise GoatError(f"target_every must be at least 1, not {every}")
+        raise GoatError(f"target_period must be at least 1, not {every}")
     for name, value in (("updates", updates), ("interval", interval)):
         if value <= 0 or value % every:
             near = max(round(value / every), 1) * every
             raise GoatError(
-                f"{name} must be a positive multiple of target_every ({every}), not {value}; "
+                f"{name} must be a positive multiple of target_period ({every}), not {value}; "
                 f"{near} is"
             )
 
@@ -141,15 +141,13 @@ def run_chunk(
     ) -> tuple[TrainState, dict[str, jax.Array]]:
         def update(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
             sample_key, update_key = jax.random.split(jax.random.fold_in(key, state.step))
-            batch = samplers.sample(
-                sample_key, episodes, batch_size, algorithm.relabel, threshold, count
-            )
+            batch = algorithm.sampler.sample(sample_key, episodes, batch_size, threshold, count)
             batch = dataclasses.replace(batch, reward=batch.reward + reward_offset)
-            return algorithm.update(state, batch, update_key)
+            return normalize.update(algorithm, state, batch, update_key)
 
         def period(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
-            state, metrics = jax.lax.scan(update, state, length=algorithm.target_every)
-            return algorithm.sync(state), metrics
+            state, metrics = jax.lax.scan(update, state, length=algorithm.target_period)
+            return algorithm.update_target(state), metrics
 
         state, metrics = jax.lax.scan(period, state, length=periods)
         return state, jax.tree.map(jnp.ravel, metrics)
@@ -164,9 +162,7 @@ def act(algorithms: Any, state: TrainState, observations: jax.Array, goals: jax.
     """Actions of every member in its own episodes: (members, episodes, ·), (members,
     episodes, ·).
     """
-    return jax.vmap(lambda algorithm, *rest: algorithm.act(*rest))(
-        algorithms, state, observations, goals
-    )
+    return jax.vmap(normalize.act)(algorithms, state, observations, goals)
 
 
 def seed_keys(members: Members, stream: int) -> jax.Array:

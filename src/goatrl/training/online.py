@@ -17,13 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from goatrl.data.collect import explore
 from goatrl.learn import normalize
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
+from goatrl.robots import Family
+from goatrl.robots.exploration import explore
 from goatrl.tasks import Task, draw_mix
 from goatrl.training.offline import Chunk, Members, act, init, run_chunk, seed_keys
-from goatrl.types import Episodes, GoatError, Spec, TrainState, pytree
+from goatrl.types import Episodes, GoatError, Spec, TrainState, pytree, reached
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,10 +44,10 @@ class Schedule:
         True  # whether input statistics follow what is seen, or stay as they came with the agents
     )
 
-    def check(self, target_every: int) -> None:
-        if self.updates % target_every:
+    def check(self, target_period: int) -> None:
+        if self.updates % target_period:
             raise GoatError(
-                f"updates of a round must be a multiple of target_every ({target_every}), not "
+                f"updates of a round must be a multiple of target_period ({target_period}), not "
                 f"{self.updates}"
             )
         if self.capacity < self.episodes:
@@ -124,25 +125,23 @@ def start(
 def train_online(
     members: Members,
     spec: Spec,
-    family: str,
+    family: Family,
     tasks: Sequence[Task],
     schedule: Schedule,
     state: OnlineState,
 ) -> Iterator[Round]:
     """Round after round, without end. Every task gives the same share of the episodes."""
-    from goatrl.sim.mujoco import Simulator  # it takes a second to load
-
-    every = members[0][0].target_every
+    every = members[0][0].target_period
     schedule.check(every)
     algorithms = stack([algorithm for algorithm, _ in members])
     keys = seed_keys(members, stream=2)
-    with Simulator(family, len(members) * schedule.episodes) as simulator:
+    with family.simulator(len(members) * schedule.episodes) as simulator:
         while True:
             number = int(state.round)
             fresh = _collect(
                 members, algorithms, state.train, simulator, spec, tasks, schedule, number
             )
-            distance = np.linalg.norm(fresh.achieved[:, :, -1] - fresh.goals, axis=-1)
+            met = reached(fresh.achieved[:, :, -1], fresh.goals, spec.goal_threshold)
             statistics = _seen(state.statistics, fresh)
             buffer = _insert(
                 state.buffer,
@@ -169,7 +168,7 @@ def train_online(
             chunk = Chunk(
                 step, agents, {name: np.asarray(values) for name, values in metrics.items()}
             )
-            yield Round(number + 1, state, chunk, (distance <= spec.goal_threshold).mean(axis=1))
+            yield Round(number + 1, state, chunk, met.mean(axis=1))
 
 
 def _collect(

@@ -1,0 +1,56 @@
+"""What the four tasks of the Fetch arm share."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from goatrl.robots.mujoco import MujocoFamily
+from goatrl.types import Spec
+
+if TYPE_CHECKING:
+    from goatrl.robots.physics.simulator import Robot
+
+PHYSICS = " mujoco 3.3.7, as recorded by the authors"
+REACH_SPEC = Spec(observation_dim=10, goal_dim=3, action_dim=4, horizon=49, goal_threshold=0.05)
+OBJECT_SPEC = Spec(observation_dim=25, goal_dim=3, action_dim=4, horizon=49, goal_threshold=0.05)
+Corner = tuple[float, float, float]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FetchFamily(MujocoFamily):
+    """The arm, with or without an object. Positions are in metres, in the world frame, measured
+    after the arm has settled; a test compares them with the simulator.
+
+    Cameras look at it from the front, a little from the side, so that the tasks' "right" is the
+    picture's right.
+    """
+
+    gripper: tuple[float, float, float]  # where it comes to rest before the first action
+    object_height: float = math.nan  # at which an object lies, if there is one
+    table: tuple[Corner, Corner] | None = None  # two corners, if its edge is near
+    whole_table: bool = False  # whether figures show all of it
+    change: Callable[[Any], None] | None = None  # made to the model before it is compiled
+
+    @property
+    def has_object(self) -> bool:
+        return not math.isnan(self.object_height)
+
+    def initial(self, starts: np.ndarray) -> np.ndarray:
+        if not self.has_object:
+            return np.tile(self.gripper, (len(starts), 1))
+        return np.concatenate([starts, np.full((len(starts), 1), self.object_height)], axis=1)
+
+    def make_environment(self, prune: bool = True) -> Any:
+        from goatrl.robots.physics import fetch
+
+        return fetch.make_environment(self.environment, self.change, prune)
+
+    def make_robot(self) -> Robot:
+        from goatrl.robots.physics.fetch import Fetch
+
+        return Fetch(self.name, self.make_environment(), self.view)

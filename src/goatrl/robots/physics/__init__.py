@@ -1,0 +1,1 @@
+"""MuJoCo at work. Importing any of these modules takes a second."""

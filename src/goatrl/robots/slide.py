@@ -1,0 +1,18 @@
+"""Fetch hits a puck, which slides out of its reach."""
+
+from goatrl.robots.family import ExpertTraining, Finetuning
+from goatrl.robots.fetch import OBJECT_SPEC, PHYSICS, FetchFamily
+from goatrl.robots.mujoco import View
+
+SLIDE = FetchFamily(
+    "slide",
+    OBJECT_SPEC,
+    "fetch.slide:MujocoFetchSlideEnv",
+    View((1.25, 0.75, 0.42), 1.3, 155.0, -45.0),
+    gripper=(0.9957062742649534, 0.7489068402660999, 0.41268599591551086),
+    object_height=0.41401894352054414,
+    physics=PHYSICS,
+    unit="m",
+    expert=ExpertTraining(390, updates=400, cost=True),
+    finetuning=Finetuning(20),
+)
