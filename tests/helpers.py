@@ -19,7 +19,7 @@ from goatrl.experiments import timing
 from goatrl.experiments.curves import Curve
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.learn.networks import MLP
-from goatrl.learn.parameters import hyperparameters
+from goatrl.learn.parameters import described
 from goatrl.types import Batch, Spec, TrainState, pytree
 
 ROOT = Path(__file__).parents[1]
@@ -94,8 +94,8 @@ def made_curve(
     group: str = "push-left-right",
     every: int = 9_800,
 ) -> Curve:
-    """A record of fine-tuning with these rates: (seeds, judgements)."""
-    seeds, judgements = success.shape
+    """A record of fine-tuning with these rates: (seeds, evaluations)."""
+    seeds, evaluations = success.shape
     origin = {
         "algorithm": label.lower(),
         "label": label,
@@ -123,7 +123,7 @@ def made_curve(
         config,
         versions,
         tuple(range(seeds)),
-        every * np.arange(judgements),
+        every * np.arange(evaluations),
         success,
     )
 
@@ -136,11 +136,11 @@ def made_timing(
     seeds: int = 5,
 ) -> timing.Timing:
     """A record of the time that an algorithm trains."""
-    name = next(
-        (column.algorithm for column in timing.SUITE.columns if column.label == label), None
-    )
+    name = next((column.algorithm for column in timing.COLUMNS if column.label == label), None)
     numbers = (
-        {} if name is None else hyperparameters(algorithms.get(name).build(timing.GROUP.settings))
+        {}
+        if name is None
+        else described(algorithms.get(name).build(timing.GROUP.settings))["hyperparameters"]
     )
     source = "3" * 64 if name is None else ""  # the user's own
     config = timing.Config(
@@ -159,15 +159,15 @@ def made_timing(
 
 
 def learning(
-    start: float, end: float, half: float, seeds: int = 5, judgements: int = 21, seed: int = 0
+    start: float, end: float, half: float, seeds: int = 5, evaluations: int = 21, seed: int = 0
 ) -> np.ndarray:
     """Rates of agents that learn, with the noise of 100 episodes: half of the way is done after
-    `half` judgements.
+    `half` evaluations.
     """
     rng = np.random.default_rng(seed)
-    course = start + (end - start) * (1 - 0.5 ** (np.arange(judgements) / half))
+    course = start + (end - start) * (1 - 0.5 ** (np.arange(evaluations) / half))
     rates = np.clip(
-        course + rng.normal(0, 0.05, (seeds, 1)) * np.linspace(1, 0.4, judgements), 0, 1
+        course + rng.normal(0, 0.05, (seeds, 1)) * np.linspace(1, 0.4, evaluations), 0, 1
     )
     return rng.binomial(100, rates) / 100
 

@@ -194,7 +194,7 @@ def test_published_tables_are_those_of_the_records(written: Path) -> None:
     suite = suites.get(written.parent.name)
     cells = grid.suite_cells(suite, written.parents[1])
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
-    assert written.read_text() == tables.comma_separated(by_metric)
+    assert written.read_text() == tables.to_csv(by_metric)
     for metric, table in by_metric.items():
         assert written.with_name(f"{metric}.md").read_text() == tables.markdown(table)
 
@@ -243,8 +243,8 @@ def test_published_curves_are_those_of_the_records() -> None:
         written = ROOT / "results" / "finetune" / f"{suite.name}.csv"
         assert written.exists() == bool(found)
         if found:
-            standings = curves.standings(found, random)
-            assert written.read_text() == tuning.comma_separated(found, standings)
+            standings = curves.summaries(found, random)
+            assert written.read_text() == tuning.to_csv(found, standings)
             assert written.with_suffix(".md").read_text() == tuning.markdown(
                 suite, standings, finetuning.check(suite, recorded)
             )
@@ -253,9 +253,9 @@ def test_published_curves_are_those_of_the_records() -> None:
 def test_published_times_are_those_of_the_records() -> None:
     folder = ROOT / "results" / "training-time"
     found = timing.read_all(folder)
-    assert [each.label for each in found] == [column.label for column in timing.SUITE.columns]
+    assert [each.label for each in found] == [column.label for column in timing.COLUMNS]
     assert (folder / "training-time.md").read_text() == times.markdown(found, timing.check(found))
-    assert (folder / "training-time.csv").read_text() == times.comma_separated(found)
+    assert (folder / "training-time.csv").read_text() == times.to_csv(found)
 
 
 def test_the_way_from_a_file_to_the_page_exists() -> None:

@@ -137,7 +137,7 @@ def test_a_file_that_has_changed_since_training_is_refused(
 
 def test_training_says_how_its_run_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 0
-    assert f"judge it: goat evaluate run --algorithm {OWN}" in capsys.readouterr().out
+    assert f"evaluate it: goat evaluate run --algorithm {OWN}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("source", [True, False], ids=["with a source", "without"])

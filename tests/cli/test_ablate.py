@@ -112,8 +112,8 @@ def test_own_data_in_an_own_environment(capsys: pytest.CaptureFixture[str]) -> N
     )
     assert first in text
     assert (
-        "40 updates on mine.npz, judged in worlds:worlds/Point-v0; mean ± standard deviation over "
-        "2 seeds." in text
+        "40 updates on mine.npz, evaluated in worlds:worlds/Point-v0; mean ± standard deviation "
+        "over 2 seeds." in text
     )
     assert "+HER" in shown
     assert Path("out/ablation.png").read_bytes().startswith(b"\x89PNG")
@@ -174,7 +174,7 @@ def test_on_all_tasks_of_a_group() -> None:
     assert float(numbers("out")[0]["return"]) == pytest.approx(
         np.mean(list(of_tasks.values())), abs=1e-4
     )
-    assert f"40 updates on {GROUP}, judged on Expert 10" in Path("out/ablation.md").read_text()
+    assert f"40 updates on {GROUP}, evaluated on Expert 10" in Path("out/ablation.md").read_text()
 
 
 def test_a_rung_that_diverges_leaves_the_others(
@@ -201,7 +201,7 @@ def test_a_rung_that_diverges_leaves_the_others(
             "in your own environment with --environment ID and --goal-threshold DISTANCE, or on "
             "all tasks of a --group",
         ),
-        ((*OWN, "--group", GROUP), "say where agents are judged"),
+        ((*OWN, "--group", GROUP), "say where agents are evaluated"),
         (("--group", GROUP, "--episodes", "5"), "--episodes goes with --environment"),
         (
             ("--environment", "worlds:worlds/Point-v0", "--goal-threshold", "1"),
@@ -234,7 +234,7 @@ def test_increments_and_bars() -> None:
         for place, s in successes.items()
     ]
     assert ablate.increments(rungs) == [None, pytest.approx(0.4), None], (
-        "over the rung before, where it was judged"
+        "over the rung before, where it was evaluated"
     )
     (axis,) = figures.ladder({rung.column.label: rung.success for rung in rungs}, "success").axes
     assert [patch.get_height() for patch in axis.patches] == pytest.approx([0.1, 0.5, 0.9])

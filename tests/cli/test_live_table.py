@@ -12,25 +12,27 @@ from rich.console import Console
 
 from goatrl import tasks
 from goatrl.cli import live_table as module
-from goatrl.cli.live_table import Board
+from goatrl.cli.live_table import LiveTable
 from goatrl.experiments import suites
-from goatrl.experiments.grid import Planned, Progress
+from goatrl.experiments.experiment import Progress
+from goatrl.experiments.grid import PlannedCell
+from goatrl.experiments.kinds.grid import Grid
 
 SUITE = suites.get("paper")
 
 
-def planned(group: str, label: str) -> Planned:
+def planned(group: str, label: str) -> PlannedCell:
     nothing: Any = None
-    return Planned(label, nothing, tasks.get(group), nothing, nothing, None, (0,), ())
+    return PlannedCell(label, tasks.get(group), None, nothing, nothing, None, (0,), ())
 
 
-def screen(board: Board) -> str:
+def screen(board: LiveTable) -> str:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(board)
     return console.export_text()
 
 
-class Judged:
+class Evaluated:
     """A record of which only the numbers matter."""
 
     config = dataclasses.make_dataclass("Config", ["group"])("push-left-right")
@@ -40,9 +42,9 @@ class Judged:
 
 
 def test_the_whole_suite_fits_a_terminal() -> None:
-    board = Board(
+    board = LiveTable(
         [planned(group, column.label) for group in SUITE.groups for column in SUITE.columns],
-        percent=True,
+        brief=Grid(SUITE).brief,
     )
     lines = screen(board).splitlines()
     assert all(any(column.label in line for line in lines) for column in SUITE.columns)
@@ -52,12 +54,14 @@ def test_the_whole_suite_fits_a_terminal() -> None:
 
 
 def test_a_label_is_no_markup() -> None:
-    assert "BC [/v2]" in screen(Board([planned("push-left-right", "BC [/v2]")], percent=True))
+    assert "BC [/v2]" in screen(
+        LiveTable([planned("push-left-right", "BC [/v2]")], brief=Grid(SUITE).brief)
+    )
 
 
-def test_a_cell_is_trained_judged_and_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cell_is_trained_evaluated_and_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = planned("push-left-right", "GOAT")
-    board = Board([cell], percent=True)
+    board = LiveTable([cell], brief=Grid(SUITE).brief)
     board.show(Progress([cell], "training", 0, 40))
     assert "0 %" in screen(board)
     board.show(Progress([cell], "training", 10, 40, {"policy_loss": 0.5}))
@@ -65,10 +69,10 @@ def test_a_cell_is_trained_judged_and_ready(monkeypatch: pytest.MonkeyPatch) -> 
     assert "training GOAT on Push Left-Right" in screen(board)
     board.show(Progress([cell], "training", 40, 40))
     assert "training GOAT" not in screen(board)
-    board.show(Progress([cell], "judging", 1, 4))
+    board.show(Progress([cell], "evaluating", 1, 4))
     assert "25 %" in screen(board)
     shown: list[str] = []
     monkeypatch.setattr(module.console, "print", lambda text, markup: shown.append(text))
-    board.show(Progress([cell], "judging", 1, 1, recorded=Judged()))  # type: ignore[arg-type]
+    board.show(Progress([cell], "evaluating", 1, 1, recorded=Evaluated()))  # type: ignore[arg-type]
     assert "96 50" in screen(board)
     assert shown[0].endswith("push-left-right, GOAT: 96 50"), "a log has a line for it"

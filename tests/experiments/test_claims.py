@@ -230,7 +230,7 @@ def test_evidence_has_the_numbers(holding: dict) -> None:
 @pytest.mark.parametrize("recorded", [True, False])
 def test_resamples_decide(true: int, outcome: Outcome, words: str, recorded: bool) -> None:
     """Whether a claim holds for the recorded numbers, the first, does not matter."""
-    found = claims.judged(
+    found = claims.evaluated(
         np.array([recorded] + [True] * true + [False] * (2000 - true)), "1 against 2"
     )
     assert found == (outcome, f"1 against 2; holds in {words} of resamples")
@@ -258,7 +258,7 @@ def test_an_improvement_is_decided_by_the_interval_that_is_printed(
 ) -> None:
     monkeypatch.setattr(statistics, "percentiles", lambda value, drawn: Interval(0.6, low, high))
     conclusion = claims.rises("WGCSL", "GCSL")
-    found, evidence = conclusion.judge(holding)
+    found, evidence = conclusion.evaluate(holding)
     assert found == outcome
     assert (
         f"probability of improvement 0.60, 95 % interval {shown[0]} to {shown[1]}, above 1/2 in "
@@ -359,7 +359,7 @@ def as_printed() -> dict[tuple[str, str], Cell]:
     return {key: with_means(key, means, means) for key, means in PRINTED.items()}
 
 
-def judged(cells: Mapping[tuple[str, str], Cell]) -> list[Outcome]:
+def evaluated(cells: Mapping[tuple[str, str], Cell]) -> list[Outcome]:
     return [verdict.outcome for verdict in claims.check(BENCHMARK, list(cells.values()))]
 
 
@@ -379,7 +379,7 @@ def replaced(as_printed: dict, label: str, where: Place, value: float) -> dict:
 
 
 def test_every_conclusion_holds_for_the_papers_own_numbers(as_printed: dict) -> None:
-    assert judged(as_printed) == [HELD] * 6
+    assert evaluated(as_printed) == [HELD] * 6
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ def test_every_conclusion_holds_for_the_papers_own_numbers(as_printed: dict) -> 
 def test_each_of_the_benchmarks_conclusions_can_fail_alone(
     as_printed: dict, claim: int, label: str, where: Place, value: float
 ) -> None:
-    assert judged(replaced(as_printed, label, where, value)) == [
+    assert evaluated(replaced(as_printed, label, where, value)) == [
         NOT_HELD if place == claim else HELD for place in range(6)
     ]
 
@@ -502,7 +502,7 @@ def test_the_benchmarks_conclusions_need_their_cells(
     as_printed: dict, group: str, label: str, unknown: set[int]
 ) -> None:
     cells = {key: cell for key, cell in as_printed.items() if key != (group, label)}
-    assert judged(cells) == [NOT_CHECKED if claim in unknown else HELD for claim in range(6)]
+    assert evaluated(cells) == [NOT_CHECKED if claim in unknown else HELD for claim in range(6)]
 
 
 def test_a_users_own_column_does_not_take_part(as_printed: dict) -> None:
@@ -512,13 +512,13 @@ def test_a_users_own_column_does_not_take_part(as_printed: dict) -> None:
         )
         for group in BENCHMARK.groups
     }
-    assert judged(as_printed | perfect) == [HELD] * 6
+    assert evaluated(as_printed | perfect) == [HELD] * 6
 
 
 @pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
 def test_conclusions_need_only_what_their_suite_has(suite: suites.Suite) -> None:
     mine = {(group, column.label) for group in suite.groups for column in suite.columns}
-    for conclusion in suite.statements:
+    for conclusion in suite.claims:
         needs = conclusion.needs(suite)
         assert needs
         assert set(needs) <= mine

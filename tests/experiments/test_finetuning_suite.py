@@ -22,13 +22,15 @@ from rich.console import Console
 
 from goatrl import data as datasets
 from goatrl import tasks
-from goatrl.cli import bench_finetuning
 from goatrl.cli.bench import print_verdicts
+from goatrl.cli.live_table import LiveTable
 from goatrl.data.problems import Problem
-from goatrl.experiments import curves, estimate, finetuning, records
+from goatrl.experiments import curves, estimate, experiment, finetuning, records
 from goatrl.experiments.claims import Outcome
 from goatrl.experiments.curves import NEVER, Curve
+from goatrl.experiments.experiment import Progress
 from goatrl.experiments.finetuning import SUITES
+from goatrl.experiments.kinds import finetuning as kind
 from goatrl.experiments.statistics import Interval
 from goatrl.experiments.suites import Column
 from goatrl.report import figures
@@ -133,7 +135,7 @@ def test_when_a_level_is_reached() -> None:
     )
 
 
-def test_the_end_is_the_mean_of_the_last_three_judgements() -> None:
+def test_the_end_is_the_mean_of_the_last_three_evaluations() -> None:
     assert curves.final(rates([1.0, 0.1, 0.2, 0.6])).tolist() == pytest.approx([0.3])
     assert curves.final(rates([0.1, 0.2, 0.4])).tolist() == pytest.approx([0.3]), (
         "not of the one before the first episode"
@@ -165,7 +167,7 @@ def test_standings_by_hand() -> None:
         rates([0.1, 0.6, 0.6, 0.9, 0.9, 0.9], [0.1, 0.2, 0.6, 0.5, 0.1, 0.3]),
         rates([0.0, 0.0, 0.2, 0.5, 0.5, 0.5], [0.0, 0.1, 0.2, 0.3, 0.7, 0.5]),
     )
-    goat, random = curves.standings(found, curves.references(found))
+    goat, random = curves.summaries(found, curves.references(found))
     assert goat.level == random.level == pytest.approx(0.5)
     assert goat.start == Interval(0.1, 0.1, 0.1)
     assert goat.final.value == pytest.approx(0.6)
@@ -183,7 +185,7 @@ def test_a_level_that_only_some_seeds_reach() -> None:
         rates([0.1, 0.2, 0.2, 0.2], [0.1, 0.9, 0.9, 0.9]),
         rates([0.3, 0.5, 0.5, 0.5], [0.3, 0.5, 0.5, 0.5]),
     )
-    goat, _ = curves.standings(found, curves.references(found))
+    goat, _ = curves.summaries(found, curves.references(found))
     assert goat.each == (NEVER, 10)
     assert goat.steps == Interval(10, 10, NEVER), (
         "in a quarter of the resamples there is no second seed"
@@ -199,11 +201,11 @@ def test_without_random_networks_there_is_no_level() -> None:
         {goat.group: dataclasses.replace(random, steps=2 * random.steps)},
         {goat.group: dataclasses.replace(random, config={**random.config, "evaluation": "other"})},
     ):
-        (found,) = curves.standings([goat], reference)
+        (found,) = curves.summaries([goat], reference)
         assert (found.level, found.steps, found.each) == (None, None, ())
 
 
-# Statements
+# Claims
 
 
 @pytest.mark.parametrize(
@@ -260,17 +262,17 @@ def test_goat_above_all_others_that_go_on_by_themselves(best: str, outcome: Outc
 def test_a_single_seed_decides_nothing() -> None:
     course = rates([0.2, 0.9, 0.9, 0.9])
     random = made_curve("random", agreed([0.1, 0.2, 0.3, 0.4]))
-    verdict = judged(DDPG, finetuning.FASTER, [made_curve("GOAT", course), random])
+    verdict = evaluated(DDPG, finetuning.FASTER, [made_curve("GOAT", course), random])
     assert verdict.outcome == Outcome.UNDECIDED
     assert verdict.evidence.endswith("; a single seed decides nothing")
     of_two = [made_curve("GOAT", agreed([0.2, 0.9, 0.9, 0.9])), random]
-    assert judged(DDPG, finetuning.FASTER, of_two).outcome == HELD
-    assert judged(DDPG, finetuning.FASTER, [*of_two, made_curve("Mine", course)]).outcome == HELD, (
-        "not of the suite"
-    )
-    assert judged(DDPG, finetuning.FASTER, [*of_two, made_curve("GCSL", course)]).outcome == HELD, (
-        "not of this claim"
-    )
+    assert evaluated(DDPG, finetuning.FASTER, of_two).outcome == HELD
+    assert (
+        evaluated(DDPG, finetuning.FASTER, [*of_two, made_curve("Mine", course)]).outcome == HELD
+    ), "not of the suite"
+    assert (
+        evaluated(DDPG, finetuning.FASTER, [*of_two, made_curve("GCSL", course)]).outcome == HELD
+    ), "not of this claim"
 
 
 def agreed(course: list[float]) -> np.ndarray:
@@ -278,7 +280,9 @@ def agreed(course: list[float]) -> np.ndarray:
     return rates(course, course)
 
 
-def judged(suite: finetuning.Suite, claim: str, found: list[Curve]) -> finetuning.Verdict:
+def evaluated(
+    suite: finetuning.FinetuningSuite, claim: str, found: list[Curve]
+) -> finetuning.Verdict:
     return next(
         verdict
         for verdict in finetuning.check(suite, found)
@@ -296,30 +300,30 @@ def test_most_agents_before_random(slow: tuple[str, ...], outcome: Outcome) -> N
         label: [0.2, 0.2, 0.2, 0.6] if label in slow else [0.2, 0.6, 0.6, 0.6] for label in labels
     }
     found = [random, *(made_curve(label, agreed(course)) for label, course in courses.items())]
-    verdict = judged(DDPG, finetuning.MOST, found)
+    verdict = evaluated(DDPG, finetuning.MOST, found)
     assert verdict.outcome == outcome
     assert verdict.evidence.startswith("environment steps: GOAT 9,800 [9,800–9,800], WGCSL ")
     assert verdict.evidence.endswith(
         "GCSL 29,400 [29,400–29,400], random 19,600 [19,600–19,600]; holds in "
         f"{100 if outcome == HELD else 0} % of resamples"
     )
-    assert judged(DDPG, finetuning.MOST, found[1:]).outcome == Outcome.NOT_CHECKED
+    assert evaluated(DDPG, finetuning.MOST, found[1:]).outcome == Outcome.NOT_CHECKED
 
 
 def test_goat_over_the_whole_run() -> None:
-    ends_low = made_curve("GOAT", agreed([0.8, 0.8, 0.8, 0.4]))  # 70 % of all judgements
+    ends_low = made_curve("GOAT", agreed([0.8, 0.8, 0.8, 0.4]))  # 70 % of all evaluations
     others = [
         made_curve(column.label, agreed([0.2, 0.8, 0.8, 0.9])) for column in DDPG.columns[1:]
     ]  # 67.5 %
-    verdict = judged(DDPG, finetuning.LEADS, [ends_low, *others])
+    verdict = evaluated(DDPG, finetuning.LEADS, [ends_low, *others])
     assert verdict.outcome == HELD
     assert verdict.evidence.startswith("GOAT 70.0 % [70.0–70.0], WGCSL 67.5 % [67.5–67.5]")
     assert "random" not in verdict.evidence
     ends_higher = made_curve("GOAT", agreed([0.2, 0.8, 0.8, 0.8]))
-    assert judged(DDPG, finetuning.LEADS, [ends_higher, *others]).outcome == NOT_HELD
+    assert evaluated(DDPG, finetuning.LEADS, [ends_higher, *others]).outcome == NOT_HELD
     longer = made_curve("GOAT", agreed([0.8, 0.8, 0.8, 0.8, 0.8]))
-    assert judged(DDPG, finetuning.LEADS, [longer, *others]).outcome == Outcome.NOT_CHECKED, (
-        "not judged at the same steps"
+    assert evaluated(DDPG, finetuning.LEADS, [longer, *others]).outcome == Outcome.NOT_CHECKED, (
+        "not evaluated at the same steps"
     )
 
 
@@ -330,7 +334,7 @@ def test_by_ddpg_and_by_their_own_algorithm(gcsl: float, outcome: Outcome) -> No
         made_curve(column.label, agreed([gcsl if column.label == "GCSL" else 0.5] * 2))
         for column in OWN.columns
     ]
-    verdict = judged(OWN, finetuning.OFF_POLICY, [*own, *by_ddpg])
+    verdict = evaluated(OWN, finetuning.OFF_POLICY, [*own, *by_ddpg])
     assert verdict.outcome == outcome
     same, mine = (
         "50.0 % [50.0–50.0] and 40.0 % [40.0–40.0]",
@@ -342,8 +346,8 @@ def test_by_ddpg_and_by_their_own_algorithm(gcsl: float, outcome: Outcome) -> No
         f"holds in {100 if outcome == HELD else 0} % of resamples"
     )
     longer = [made_curve(column.label, agreed([0.5] * 3)) for column in OWN.columns]
-    assert judged(OWN, finetuning.OFF_POLICY, [*own, *longer]).outcome == Outcome.NOT_CHECKED, (
-        "not judged at the same steps"
+    assert evaluated(OWN, finetuning.OFF_POLICY, [*own, *longer]).outcome == Outcome.NOT_CHECKED, (
+        "not evaluated at the same steps"
     )
 
 
@@ -361,14 +365,14 @@ def test_seeds_that_disagree_decide_nothing() -> None:
     drawn = curves.overall(curves.resampled(agents[0]))
     share = np.mean(drawn > np.mean([0.2, 0.5, 0.5, 0.5]) + 1e-9)
     assert share == pytest.approx(11 / 16, abs=0.04)
-    verdict = judged(DDPG, finetuning.LEADS, found)
+    verdict = evaluated(DDPG, finetuning.LEADS, found)
     assert verdict.outcome == Outcome.UNDECIDED
     assert verdict.evidence.endswith(
         f"GCSL in {100 * share:.0f} %; holds in {100 * share:.0f} % of resamples"
     )
     assert verdict.evidence.startswith("GOAT 46.2 % [20.0–72.5], WGCSL 42.5 % [42.5–42.5]")
-    assert judged(DDPG, finetuning.FASTER, found).outcome == Outcome.UNDECIDED
-    assert judged(DDPG, finetuning.MOST, found).outcome == HELD, (
+    assert evaluated(DDPG, finetuning.FASTER, found).outcome == Outcome.UNDECIDED
+    assert evaluated(DDPG, finetuning.MOST, found).outcome == HELD, (
         "the four others are faster in all resamples"
     )
     own = [
@@ -377,8 +381,8 @@ def test_seeds_that_disagree_decide_nothing() -> None:
         )
         for column in OWN.columns
     ]
-    assert judged(OWN, finetuning.OFF_POLICY, [*own, *found]).outcome == Outcome.UNDECIDED
-    assert judged(OWN, finetuning.HIGHEST, own).outcome == HELD
+    assert evaluated(OWN, finetuning.OFF_POLICY, [*own, *found]).outcome == Outcome.UNDECIDED
+    assert evaluated(OWN, finetuning.HIGHEST, own).outcome == HELD
 
 
 # Suites
@@ -401,7 +405,7 @@ def test_the_paper_experiments() -> None:
 @pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
 @pytest.mark.parametrize("group", DDPG.groups)
 def test_every_curve_can_be_planned_before_anything_is_trained(
-    suite: finetuning.Suite, group: str
+    suite: finetuning.FinetuningSuite, group: str
 ) -> None:
     for column in suite.columns:
         if column.algorithm != curves.RANDOM:
@@ -435,13 +439,13 @@ def test_tables(tmp_path: Path) -> None:
         rates([0.3, 0.5, 0.5, 0.5], [0.3, 0.5, 0.5, 0.5]),
     )
     random = curves.references(found)
-    standings = curves.standings(found, random)
+    standings = curves.summaries(found, random)
     text = tuning.markdown(DDPG, standings, finetuning.check(DDPG, found))
     assert "## Push Left-Right: random ends at 50.0 %" in text
     assert "| GOAT | 10.0 | 55.0 [20.0–90.0] | 10 [10–never] | 1 of 2 |" in text
     assert "- **not held**: Push Left-Right: GOAT's" in text
     assert "- **not checked**: Pick Left-Right" in text
-    rows = list(csv.DictReader(tuning.comma_separated(found, standings).splitlines()))
+    rows = list(csv.DictReader(tuning.to_csv(found, standings).splitlines()))
     assert [(row["label"], row["seed"]) for row in rows] == list(
         itertools.product(["GOAT", "random"], ["mean", "0", "1"])
     )
@@ -451,13 +455,13 @@ def test_tables(tmp_path: Path) -> None:
         | {"steps_high": "", "final": "0.5500", "final_high": "0.9000", "random_final": "0.5000"}
         == rows[0]
     )
-    assert "random is not recorded" in tuning.markdown(DDPG, curves.standings(found[:1], {}), [])
+    assert "random is not recorded" in tuning.markdown(DDPG, curves.summaries(found[:1], {}), [])
 
 
 def test_the_table_fits_a_terminal() -> None:
     found = [*all_curves(DDPG), made_curve("Mine", rates([0.0] * 21))]
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(tuning.terminal(curves.standings(found, curves.references(found))))
+    console.print(tuning.terminal(curves.summaries(found, curves.references(found))))
     shown = console.export_text()
     assert max(map(len, shown.splitlines())) <= 80
     assert "…" not in shown
@@ -468,7 +472,7 @@ def test_the_table_fits_a_terminal() -> None:
     )
 
 
-def all_curves(suite: finetuning.Suite) -> list[Curve]:
+def all_curves(suite: finetuning.FinetuningSuite) -> list[Curve]:
     return [
         made_curve(
             column.label,
@@ -523,7 +527,7 @@ def test_lines_bands_rings_and_names() -> None:
         assert {text.get_text() for text in axis.texts} == set(lines)
         there = [
             each
-            for each in curves.standings(mine, curves.references(found))
+            for each in curves.summaries(mine, curves.references(found))
             if each.steps.value < NEVER
         ]
         rings = [drawn for drawn in axis.collections if isinstance(drawn, PathCollection)]
@@ -582,9 +586,9 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.chdir(tmp_path)
     for name, columns in (("finetune-ddpg", (QUICK, DDPG.columns[-1])), ("finetune-own", (QUICK,))):
-        monkeypatch.setitem(
-            SUITES, name, dataclasses.replace(SUITES[name], groups=(SMALL,), columns=columns)
-        )
+        suite = dataclasses.replace(SUITES[name], groups=(SMALL,), columns=columns)
+        monkeypatch.setitem(SUITES, name, suite)
+        monkeypatch.setitem(experiment._EXPERIMENTS, name, kind.Finetuning(suite))
     recipe = Finetuning(5, batch_size=8, round=4, judge_every=1, judged_episodes=4)
     monkeypatch.setitem(vars(tasks.get(SMALL).family), "finetuning", recipe)
     episodes: Episodes = small_problem(SMALL).episodes
@@ -610,15 +614,15 @@ def test_a_suite_from_beginning_to_end(
 ) -> None:
     chosen = ("--episodes", EPISODES)
     # Stopped while GOAT goes on online: its offline run is there, and is not trained again.
-    shown: Callable[..., None] = bench_finetuning.Screen.show
+    shown: Callable[..., None] = LiveTable.show
 
-    def stop(screen: bench_finetuning.Screen, progress: finetuning.Progress) -> None:
+    def stop(screen: LiveTable, progress: Progress) -> None:
         shown(screen, progress)
         if progress.what == "fine-tuning" and progress.done == 1:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(bench_finetuning.Screen, "show", stop)
+        patch.setattr(LiveTable, "show", stop)
         assert bench(*chosen) == 130
     told = capsys.readouterr()
     assert "finetune-ddpg: 2 curves of 2 seeds, 2 to run, records in out" in told.out
@@ -630,7 +634,7 @@ def test_a_suite_from_beginning_to_end(
         assert bench(*chosen) == 0
     told = capsys.readouterr().out
     assert "reach-left-right, GOAT:" in told
-    assert "wrote finetune-ddpg.md and finetune-ddpg.csv to out" in told
+    assert "wrote finetune-ddpg.md, finetune-ddpg.csv to out" in told
     assert any(
         f"{word}: Reach Left-Right: {finetuning.FASTER}" in " ".join(told.split())
         for word in ("held", "undecided", "not held")
@@ -699,7 +703,7 @@ def test_a_suite_from_beginning_to_end(
 def test_what_diverges_stops_no_other_curve(
     small: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(cell: finetuning.Planned, folder: Path, on_progress: object) -> None:
+    def run(cell: finetuning.PlannedCurve, folder: Path, on_progress: object) -> None:
         if cell.label == "GOAT":
             raise Diverged("training diverged: policy_loss of seed 0 is not finite at update 3")
         curves.write(folder, made_curve(cell.label, learning(0.1, 0.5, 3), group=SMALL))
@@ -736,7 +740,7 @@ def test_what_diverges_stops_no_other_curve(
         ),
         (
             ["bench", "pointreach", "--episodes", "8"],
-            "--episodes is for finetune-ddpg and finetune-own",
+            "does not take --episodes",
         ),
         (["figure", "finetune", ".", "--out", "x.png"], "no records of suite finetune-ddpg in ."),
         (

@@ -1,4 +1,4 @@
-"""Running a suite: agents are kept as soon as they are trained, and judged while others train."""
+"""Running a suite: agents are kept as soon as they are trained, evaluated while others train."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUITE = suites.get("pointreach")
 GROUP = "pointreach-expert-10"
 
 
-def plan(folder: Path, *names: str, seeds: int = 2) -> list[grid.Planned]:
+def plan(folder: Path, *names: str, seeds: int = 2) -> list[grid.PlannedCell]:
     return grid.plan(SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=8)
 
 
@@ -36,7 +36,7 @@ def forbidden(*arguments: object, **named: object) -> None:
     raise AssertionError("nothing is left to train")
 
 
-def test_agents_that_were_trained_are_judged_without_training_again(
+def test_agents_that_were_trained_are_evaluated_without_training_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*arguments: object, **named: object) -> None:
@@ -59,7 +59,7 @@ def test_a_dataset_is_opened_only_if_something_is_to_be_trained_on_it(
     grid.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None)
     asked: list[str] = []
 
-    def again(seeds: int, **named: Any) -> list[grid.Planned]:
+    def again(seeds: int, **named: Any) -> list[grid.PlannedCell]:
         only = {"groups": [GROUP], "algorithm_names": ["bc"], "prepare": asked.extend}
         return grid.plan(SUITE, tmp_path, seeds=seeds, **{"updates": 8} | only | named)
 
@@ -78,7 +78,7 @@ def test_a_folder_has_one_dataset_for_each_group(tmp_path: Path) -> None:
     other = tmp_path / "other.npz"
     datasets.save(datasets.make(tasks.get("pointreach-non-expert-10")), other)
 
-    def again(name: str, data: dict[str, Path] | None = None) -> list[grid.Planned]:
+    def again(name: str, data: dict[str, Path] | None = None) -> list[grid.PlannedCell]:
         return grid.plan(
             SUITE, tmp_path, seeds=1, groups=[GROUP], algorithm_names=[name], updates=8, data=data
         )
@@ -189,8 +189,8 @@ def test_a_label_stands_for_one_column(tmp_path: Path) -> None:
         grid.choose_columns(SUITE.columns, ["bc", str(file)])
 
 
-def test_judging_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:
-    """Judging waits until the next cell trains; were they one after the other, it would wait for
+def test_evaluating_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:
+    """Evaluating waits until the next cell trains; were they one after the other, it would wait for
     ever.
     """
     training_goes_on, seen = threading.Event(), []
@@ -198,7 +198,7 @@ def test_judging_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:
     def watch(progress: Progress) -> None:
         seen.append((progress.cells[0].label, progress.what))
         if (
-            progress.what == "judging"
+            progress.what == "evaluating"
             and progress.cells[0].label == "Goal BC"
             and progress.recorded is not None
         ):
@@ -214,15 +214,15 @@ def test_judging_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:
     assert len(records.read_all(tmp_path)) == 2
 
 
-def test_an_interruption_of_training_ends_judging_too(tmp_path: Path) -> None:
-    judging, interrupted = threading.Event(), threading.Event()
+def test_an_interruption_of_training_ends_evaluating_too(tmp_path: Path) -> None:
+    evaluating, interrupted = threading.Event(), threading.Event()
 
     def watch(progress: Progress) -> None:
-        if progress.what == "judging":
-            judging.set()
+        if progress.what == "evaluating":
+            evaluating.set()
             assert interrupted.wait(60)
         elif progress.cells[0].label == "WGCSL" and progress.done:
-            assert judging.wait(60)
+            assert evaluating.wait(60)
             interrupted.set()
             raise KeyboardInterrupt
 
@@ -246,7 +246,7 @@ def test_a_record_keeps_the_course_of_every_metric(tmp_path: Path) -> None:
     assert shapes == {(2, 2)}  # two seeds, two reports: every target period of 4 updates is one
 
 
-def test_one_agent_acts_as_it_was_judged(tmp_path: Path) -> None:
+def test_one_agent_acts_as_it_was_evaluated(tmp_path: Path) -> None:
     (planned,) = plan(tmp_path, "goat")
     grid.run(SUITE, [planned], tmp_path, lambda progress: None)
     (cell,) = records.read_all(tmp_path)
@@ -302,8 +302,8 @@ def test_of_an_algorithm_of_any_kind_is_kept_what_acts() -> None:
         (),
         jax.tree.map(lambda leaf: leaf[None], normalize.identity(spec)),
     )
-    kept = agents.that_acts(Straight(), spec, state)
-    assert jax.tree.leaves(kept) == [kept.step, kept.params["speed"]]
+    kept = agents.prune_to_policy(Straight(), spec, state)
+    assert jax.tree.leaves(kept.params) == [kept.params["speed"]]
     assert kept.params["speed"] is params["speed"]
 
 

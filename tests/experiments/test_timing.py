@@ -21,7 +21,7 @@ from helpers import made_timing
 
 BC = Column("BC", "bc")
 HELD, UNDECIDED, NOT_HELD = Outcome.HELD, Outcome.UNDECIDED, Outcome.NOT_HELD
-PAPER = {column.label: 10.0 + place for place, column in enumerate(timing.SUITE.columns)} | {
+PAPER = {column.label: 10.0 + place for place, column in enumerate(timing.COLUMNS)} | {
     "BC": 1.0,
     "GCSL": 1.5,
     "MSG+HER": 90.0,
@@ -42,7 +42,7 @@ def test_records_come_back_in_the_order_of_the_suite(tmp_path: Path) -> None:
     ]
     for each in written:
         timing.write(tmp_path, each)
-    order = [column.label for column in timing.SUITE.columns]
+    order = [column.label for column in timing.COLUMNS]
     assert order.index("GOAT") < order.index("BC")
     assert timing.read_all(tmp_path) == [written[2], written[1], written[0]]
 
@@ -64,16 +64,19 @@ def test_only_what_is_missing_is_measured(tmp_path: Path) -> None:
     timing.run(
         timing.plan(tmp_path, [BC], **updates),
         tmp_path,
-        lambda each, done: told.append((each.label, done)),
+        lambda each, done, record: told.append((each.label, done, record)),
     )
-    assert told == [("BC", done) for done in range(2 + timing.CHUNKS)]
     (first,) = timing.read_all(tmp_path)
+    assert told == [
+        *(("BC", done, None) for done in range(2 + timing.CHUNKS)),
+        ("BC", 1 + timing.CHUNKS, first),
+    ]
     assert (first.interval, len(first.chunks)) == (20, timing.CHUNKS)
     assert min(first.chunks) > 0
     timing.run(
         timing.plan(tmp_path, [BC, Column("GCSL", "gcsl")], **updates),
         tmp_path,
-        lambda each, done: None,
+        lambda *told: None,
     )
     again = {each.label: each for each in timing.read_all(tmp_path)}
     assert again["BC"] == first
@@ -89,7 +92,8 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
         )  # a table is of one configuration
     timing.write(tmp_path, made_timing("GCSL", (1.0,)))
     with pytest.raises(
-        GoatError, match=r"GCSL .*differs in algorithm, hyperparameters\.relabel\); choose another"
+        GoatError,
+        match=r"GCSL .*differs in algorithm, hyperparameters\.hindsight\.probability\);",
     ):
         timing.plan(tmp_path, [Column("GCSL", "bc")], seeds=5)
 
@@ -137,7 +141,7 @@ def outcomes(seconds: dict[str, float | tuple[float, ...]]) -> list[Outcome]:
     ]
 
 
-def test_statements() -> None:
+def test_claims() -> None:
     assert outcomes(PAPER) == [HELD, HELD, HELD]
     slow = PAPER | {"GCSL": 40.0, "GOAT": 60.0}
     assert outcomes(slow) == [NOT_HELD, HELD, NOT_HELD]
@@ -190,7 +194,7 @@ def test_tables_have_multiples_of_bc() -> None:
     found = [made_timing("GOAT", (0.3, 0.3, 0.5)), made_timing("BC", (0.1, 0.1, 0.1))]
     assert "| GOAT | 15.0 | 15.0–25.0 | 3.00 |" in times.markdown(found, [])
     assert "| GOAT | 15.0 | 15.0–25.0 | – |" in times.markdown(found[:1], [])
-    rows = list(csv.DictReader(io.StringIO(times.comma_separated(found))))
+    rows = list(csv.DictReader(io.StringIO(times.to_csv(found))))
     assert [(row["label"], row["seconds"], row["high"]) for row in rows] == [
         ("GOAT", "15.000", "25.000"),
         ("BC", "5.000", "5.000"),
@@ -204,7 +208,7 @@ def test_tables_have_multiples_of_bc() -> None:
             [made_timing("GOAT", (0.3,), updates=1_000), made_timing("BC", (0.1,), updates=1_000)],
             "--algorithms goat bc --seeds 5 --updates 1000",
         ),
-        ([made_timing(column.label, (0.1,)) for column in timing.SUITE.columns], "--seeds 5"),
+        ([made_timing(column.label, (0.1,)) for column in timing.COLUMNS], "--seeds 5"),
     ],
 )
 def test_the_command_of_the_page_gives_the_records_again(

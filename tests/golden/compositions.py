@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from goatrl import algorithms
-from goatrl.learn.parameters import hyperparameters
+from goatrl.learn.parameters import described
 from goatrl.types import Settings
 
 PATH = Path(__file__).with_suffix(".json")
@@ -20,7 +20,7 @@ def compositions() -> dict[str, dict]:
     found = {
         name: {
             "revision": entry.revision,
-            "numbers": hyperparameters(entry.build(Settings())),
+            "numbers": described(entry.build(Settings()))["hyperparameters"],
         }
         for name, entry in sorted(algorithms.entries().items())
         if not entry.source

@@ -220,7 +220,8 @@ def test_numbers_at_their_default_are_told_apart(agent):
         "q_ensemble.tau": 0.3,
         "hindsight.probability": 0.5,
     }
-    assert described(changed)["hyperparameters"] == hyperparameters(changed)
+    as_json_has_them = json.loads(json.dumps(hyperparameters(changed)))
+    assert described(changed)["hyperparameters"] == as_json_has_them
     assert set(described(changed)["defaults"]) == hyperparameters(changed).keys() - chosen(changed)
 
 

@@ -26,6 +26,7 @@ from goatrl.experiments import curves, finetuning, grid, paper, records, statist
 from goatrl.experiments.claims import Outcome
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.learn.parameters import hyperparameters
+from goatrl.report import cells as cells_page
 from goatrl.report import maps, tables, video, webpage
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
@@ -181,7 +182,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "notes").mkdir()
     for curve in tuned_curves():
         curves.write(folder / "finetune", curve)
-    for place, column in enumerate(timing.SUITE.columns):
+    for place, column in enumerate(timing.COLUMNS):
         timing.write(
             folder / "training-time",
             made_timing(
@@ -338,26 +339,32 @@ def test_the_same_records_give_the_same_bytes(folder: Path, page: Path) -> None:
 
 
 def test_one_folder_of_records_is_enough(folder: Path) -> None:
-    assert [each.name for each in webpage.experiments(folder / "pointreach")] == ["pointreach"]
-    assert [each.name for each in webpage.experiments(folder)] == ["paper", "pointreach"], (
-        "in the order of the suites"
-    )
+    assert [
+        each.name for each in cells_page.experiments(webpage.record_folders(folder / "pointreach"))
+    ] == ["pointreach"]
+    assert [each.name for each in cells_page.experiments(webpage.record_folders(folder))] == [
+        "paper",
+        "pointreach",
+    ], "in the order of the suites"
 
 
 def test_experiments_are_told_apart(folder: Path, tmp_path: Path) -> None:
     goat = next(cell for cell in records.read_all(folder / "paper") if cell.label == "GOAT")
     records.add(tmp_path / "mine", goat)
     records.add(tmp_path / "robots", dataclasses.replace(goat, suite="ablation-rnd"))
-    assert [each.name for each in webpage.experiments(tmp_path)] == ["mine", "robots"]
+    assert [each.name for each in cells_page.experiments(webpage.record_folders(tmp_path))] == [
+        "mine",
+        "robots",
+    ]
     other = next(cell for cell in records.read_all(folder / "paper") if cell.label == "BC")
     records.add(tmp_path / "robots", other)
-    assert [each.name for each in webpage.experiments(tmp_path)] == [
+    assert [each.name for each in cells_page.experiments(webpage.record_folders(tmp_path))] == [
         "robots paper",
         "mine",
         "ablation-rnd",
     ], "the fullest first"
     (tmp_path / "mine").rename(tmp_path / "ablation-rnd")
-    assert [each.name for each in webpage.experiments(tmp_path)] == [
+    assert [each.name for each in cells_page.experiments(webpage.record_folders(tmp_path))] == [
         "robots paper",
         "ablation-rnd",
         "robots ablation-rnd",
@@ -376,7 +383,10 @@ def test_a_clip_that_two_experiments_show_is_in_the_page_once(folder: Path, tmp_
     shutil.copytree(folder / "paper" / "media", tmp_path / "media")
     records.add(tmp_path, dataclasses.replace(goat, suite="ablation-rnd"))
     records.add(tmp_path, bc)
-    assert [[cell.label for cell in each.cells] for each in webpage.experiments(tmp_path)] == [
+    assert [
+        [cell.label for cell in each.cells]
+        for each in cells_page.experiments(webpage.record_folders(tmp_path))
+    ] == [
         ["GOAT", "BC"],
         ["GOAT"],
     ]
@@ -416,7 +426,7 @@ def test_what_is_not_finite_is_left_out(tmp_path: Path) -> None:
 
 def test_the_command_gives_the_records_again(folder: Path, cells: list[Cell]) -> None:
     def command(*cells: Cell) -> str:
-        return webpage.command(webpage.Experiment("x", SUITE, cells, folder))
+        return cells_page.command(cells_page.Experiment("x", SUITE, cells, folder))
 
     groups = "--groups push-left-right hand-near-far"
     assert command(*cells) == f"goat bench paper {groups} --algorithms goat wgcsl bc --seeds 3"
@@ -449,7 +459,7 @@ def test_the_best_is_best_over_the_tasks_that_all_have(folder: Path, cells: list
         (lucky, cells, [*LABELS]),
         (late, [*pushed, late], [*LABELS, late.label]),
     ):
-        found = webpage.describe(webpage.Experiment("x", SUITE, [*cells, more], folder))
+        found = cells_page.describe(cells_page.Experiment("x", SUITE, [*cells, more], folder))
         averages = {
             each.label: each.mean
             for each in statistics.summary(SUITE, compared, "success")
@@ -639,7 +649,7 @@ def test_what_became_of_the_conclusions(browser: Browser, scheme: str) -> None:
         {"claim": f"Claim {place}.", "outcome": o, "evidence": "1 > 0"}
         for place, o in enumerate([*Outcome, Outcome.HELD])
     ]
-    made = json.dumps({"verdicts": found})
+    made = json.dumps({"kind": "grid", "verdicts": found})
     assert browser.run(f"outcomes({made})[1]") == "2 held, 1 undecided, 1 not held"
     assert (
         browser.run(f"outcomes({json.dumps({'verdicts': found[:1] + found[2:3]})})[1]")
@@ -968,7 +978,7 @@ def test_charts_show_means_intervals_and_where_random_ends(browser: Browser) -> 
     assert browser.run(inside), "and not cut off"
 
 
-def test_a_judgement_shows_its_values(browser: Browser) -> None:
+def test_a_evaluation_shows_its_values(browser: Browser) -> None:
     browser.go("#/finetune-ddpg")
     goat = tuned_curves()[0]
     low, high = curves.bounds(curves.resampled(goat))
@@ -1008,7 +1018,7 @@ def test_a_judgement_shows_its_values(browser: Browser) -> None:
 def test_steps_statements_and_settings_of_fine_tuning(browser: Browser) -> None:
     browser.go("#/finetune-ddpg")
     found = tuned_curves()
-    standings = curves.standings(found[:6], curves.references(found))
+    standings = curves.summaries(found[:6], curves.references(found))
     rows = browser.run(
         "[...document.querySelectorAll('.reach tbody tr:not(.group)')].map(row => "
         "[...row.children].map(each => each.textContent))"
@@ -1059,7 +1069,7 @@ def test_training_times_are_shown_from_the_shortest(browser: Browser) -> None:
         "row.innerText.split('\\t'))"
     )
     # made in this order
-    assert [row[0] for row in rows] == [column.label for column in timing.SUITE.columns]
+    assert [row[0] for row in rows] == [column.label for column in timing.COLUMNS]
     assert rows[0][1:3] == ["5.5", "5.0 to 10.0"]
     assert rows[1][1:3] == ["8.0", "7.5 to 12.5"]
     assert browser.run("document.querySelectorAll('#main svg .bar').length") == len(rows)

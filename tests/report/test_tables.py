@@ -240,8 +240,8 @@ def test_markdown() -> None:
     )
 
 
-def test_comma_separated() -> None:
-    text = tables.comma_separated({"success": TABLE, "return": [entry(10.0, None, 'A, "B"')]})
+def test_to_csv() -> None:
+    text = tables.to_csv({"success": TABLE, "return": [entry(10.0, None, 'A, "B"')]})
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 5
     assert rows[0] == {
@@ -275,7 +275,7 @@ def test_one_seed_has_no_deviation() -> None:
     assert lines[theirs - 1].split()[-1] == "0.75"
     assert lines[theirs].split()[-1] == "0.86±0.08"
     assert r"Expert 10 & R10 & \textbf{0.75} \\" in tables.latex(alone)
-    (row, _) = csv.DictReader(io.StringIO(tables.comma_separated({"success": alone})))
+    (row, _) = csv.DictReader(io.StringIO(tables.to_csv({"success": alone})))
     assert (row["mean"], row["std"], row["seeds"]) == ("0.7500", "", "1")
 
 

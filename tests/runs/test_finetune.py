@@ -232,12 +232,12 @@ def test_the_paper_settings_and_the_full_mix(group: str, batches: int) -> None:
     assert plan.rounds * schedule.episodes == 4_000
     agent = plan.members[0][0]
     assert (agent.learning_rate, agent.target_period) == (5e-4, batches)
-    for episodes in (schedule.episodes, plan.judged_episodes):
+    for episodes in (schedule.episodes, plan.evaluated_episodes):
         starts, goals = draw_mix(plan.tasks, [0, 0], episodes)
         assert shares(group, goals, starts) == [episodes // 4] * 4
 
 
-def test_no_member_explores_what_agents_are_judged_on() -> None:
+def test_no_member_explores_what_agents_are_evaluated_on() -> None:
     plan = finetune.random_plan("push-left-right", range(5))
     seeds = [seed for _, seed in plan.members]
     explored = {
@@ -245,12 +245,12 @@ def test_no_member_explores_what_agents_are_judged_on() -> None:
         for seed in seeds
         for number in range(20)
     }
-    judged = {
-        draw_mix(plan.tasks, [*plan.judged_by, number], 8)[1].tobytes() for number in range(20)
+    evaluated = {
+        draw_mix(plan.tasks, [*plan.evaluated_by, number], 8)[1].tobytes() for number in range(20)
     }
     assert len(explored) == 100
-    assert len(judged) == 20
-    assert not explored & judged
+    assert len(evaluated) == 20
+    assert not explored & evaluated
 
 
 def test_a_run_cut_short_twice_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_a_run_cut_short_twice_ends_as_if_it_had_not_been(tmp_path: Path) -> Non
 
     whole, cut = OnlineRun(tmp_path / "whole"), OnlineRun(tmp_path / "cut")
     reports = list(whole.train(plan()))
-    assert [report.round for report in reports if report.judged is not None] == [0, 2, 3]
+    assert [report.round for report in reports if report.evaluated is not None] == [0, 2, 3]
     for report in cut.train(plan()):
         if report.round == 1:
             # as a kill would, after the first rows were written and before anything was saved
@@ -394,7 +394,7 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "success in all 2 tasks" in shown
     assert "588 environment steps" in shown
-    assert "judge it: goat evaluate tuned" in shown
+    assert "evaluate it: goat evaluate tuned" in shown
     learned, kept = of_run(Path("tuned")), agents(OnlineRun(Path("tuned")))
     assert (learned.step, learned.unfinished) == (5 * EPISODES, "")
     np.testing.assert_array_equal(
@@ -409,7 +409,7 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert "tuned is of another configuration (differs in episodes" in capsys.readouterr().err
 
 
-def test_fine_tuned_agents_are_judged_and_watched(
+def test_fine_tuned_agents_are_evaluated_and_watched(
     at_home: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One fine-tuned agent is the expert that ships with goatrl, the other does the opposite: one
@@ -433,7 +433,7 @@ def test_fine_tuned_agents_are_judged_and_watched(
         plan.trained, params=plan.trained.params | {"policy": policy}, normalizer=statistics
     )
     saved(Path("tuned"), plan, known)
-    for words, tasks_judged in [
+    for words, tasks_evaluated in [
         ((), ["Right", "Left"]),
         (("--group", "reach-left-right", "--tasks", "left"), ["Right", "Left"]),
         (
@@ -445,10 +445,10 @@ def test_fine_tuned_agents_are_judged_and_watched(
         shown = capsys.readouterr().out
         assert "GOAT fine-tuned by DDPG+HER on" in shown
         assert "0.50 ± 0.50" in shown
-        judged = pq.read_table("tuned/episodes.parquet").to_pylist()
-        assert sorted({row["task"] for row in judged}) == sorted(tasks_judged)
-        assert len(judged) == 2 * 3 * len(tasks_judged)
-        assert all(row["success"] == (row["seed"] == SEEDS[1]) for row in judged)
+        evaluated = pq.read_table("tuned/episodes.parquet").to_pylist()
+        assert sorted({row["task"] for row in evaluated}) == sorted(tasks_evaluated)
+        assert len(evaluated) == 2 * 3 * len(tasks_evaluated)
+        assert all(row["success"] == (row["seed"] == SEEDS[1]) for row in evaluated)
     name, act_as_seen = View(
         GROUP.name, "left", (Path("clip.mp4"),), Path("tuned"), seed=SEEDS[1]
     ).actor(GROUP)

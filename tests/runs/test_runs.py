@@ -215,15 +215,15 @@ def test_metrics_cut_short_by_a_full_disk_do_not_stop_the_next_try(tmp_path: Pat
         assert run.metrics_path.read_text().startswith("step,seed,")
 
 
-def test_tasks_judged_one_by_one_stay_together(tmp_path: Path) -> None:
+def test_tasks_evaluated_one_by_one_stay_together(tmp_path: Path) -> None:
     run = finish(tmp_path / "run")
     group = tasks.get(GROUP)
     members, state = run.restore()
     for name in ("R10", "R20", "R10"):
         run.write_episodes(evaluate(members, state, group, [group.task(name)]), group, step=24)
-    judged = pq.read_table(run.episodes_path).column("task").to_pylist()
-    assert sorted(set(judged)) == ["R10", "R20"]
-    assert len(judged) == 2 * 2 * 20
+    evaluated = pq.read_table(run.episodes_path).column("task").to_pylist()
+    assert sorted(set(evaluated)) == ["R10", "R20"]
+    assert len(evaluated) == 2 * 2 * 20
     run.write_episodes(evaluate(members, state, group, [group.task("R20")]), group, step=28)
     assert set(pq.read_table(run.episodes_path).column("task").to_pylist()) == {"R20"}, (
         "of another step, so not beside"

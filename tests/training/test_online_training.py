@@ -203,7 +203,7 @@ def test_impossible_schedules_are_refused(change: dict, message: str) -> None:
 def plan(number: int, seed: int = 0) -> OnlinePlan:
     about = {"rounds": number, "seed": seed}
     return OnlinePlan(
-        MEMBERS[:1], GROUP, GROUP.tasks, SCHEDULE, number, 2, about, judged_episodes=2
+        MEMBERS[:1], GROUP, GROUP.tasks, SCHEDULE, number, 2, about, evaluated_episodes=2
     )
 
 
@@ -211,9 +211,9 @@ def test_a_killed_run_leaves_the_same_files(tmp_path: Path) -> None:
     whole, killed = OnlineRun(tmp_path / "whole"), OnlineRun(tmp_path / "killed")
     reports = list(whole.train(plan(4), checkpoint_seconds=0.0))
     assert [report.round for report in reports] == [0, 1, 2, 3, 4]
-    assert [report.judged is not None for report in reports] == [True, False, True, False, True]
+    assert [report.evaluated is not None for report in reports] == [True, False, True, False, True]
     start_row = whole.metrics_path.read_text().splitlines()[1].split(",")
-    assert start_row == ["0", "0", "0", "", f"{reports[0].judged:.4f}", "", "", ""], (
+    assert start_row == ["0", "0", "0", "", f"{reports[0].evaluated:.4f}", "", "", ""], (
         "the curve starts before the first round"
     )
     for report in killed.train(plan(4), checkpoint_seconds=0.0):

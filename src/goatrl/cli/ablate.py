@@ -15,7 +15,7 @@ from tyro.conf import arg
 
 from goatrl.cli.console import console, out_of_range, plural
 from goatrl.cli.datasets import ensure
-from goatrl.cli.training import check_place, judge, per_seed, train_with_progress
+from goatrl.cli.training import check_place, evaluate_agents, per_seed, train_with_progress
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import write_text
 from goatrl.experiments import suites
@@ -32,7 +32,7 @@ HEADINGS = ("rung", "algorithm", "success", "increment", "return")
 @dataclasses.dataclass(frozen=True)
 class Ablate:
     """Which component helps on your data? The paper's ladder from BC to GOAT(tau), trained on it
-    and judged in your environment.
+    and evaluated in your environment.
 
     BC, +HER (relabelled goals), +EAW (exponential advantage weight), +DSW (data selection), +Ens
     (an ensemble of critics), +UW (uncertainty weight) and +ER (expectile regression) each become a
@@ -51,8 +51,8 @@ class Ablate:
     if not given.
     """
     environment: Annotated[str | None, arg(metavar="ID")] = None
-    """The Gymnasium environment to judge in, as for `goat evaluate`; MODULE:ID imports the module
-    first.
+    """The Gymnasium environment to evaluate in, as for `goat evaluate`; MODULE:ID imports the
+    module first.
     """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """How near counts as reached; needed with --environment, unless the data's Minari metadata has
@@ -60,7 +60,7 @@ class Ablate:
     """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """Instead of an environment: the task group whose settings are used and on all of whose tasks
-    agents are judged.
+    agents are evaluated.
     """
     seeds: int = 3
     """How many seeds train together (0, 1, …)."""
@@ -101,24 +101,26 @@ class Ablate:
                 failures.append(f"{column.label}: {error}")
                 continue
             rungs.append(
-                summarise(place, column, judge(run.agents(), where, episodes=self.episodes))
+                summarise(
+                    place, column, evaluate_agents(run.agents(), where, episodes=self.episodes)
+                )
             )
         if rungs:
-            judged = f"on {where.label}" if isinstance(where, TaskGroup) else f"in {where}"
+            evaluated = f"on {where.label}" if isinstance(where, TaskGroup) else f"in {where}"
             source = self.data if self.data is not None else self.group
-            about = f"{plural(configs[0].updates, 'update')} on {source}, judged {judged}"
+            about = f"{plural(configs[0].updates, 'update')} on {source}, evaluated {evaluated}"
             spread = "mean ± standard deviation over " if self.seeds > 1 else ""
             publish(rungs, self.out, f"{about}; {spread}{plural(self.seeds, 'seed')}")
         if failures:
             raise Diverged("; ".join(failures))
 
     def _open(self) -> tuple[TaskGroup | str, Problem]:
-        """Where agents are judged and what they are trained on; what does not fit is refused before
-        anything is trained.
+        """Where agents are evaluated and what they are trained on; what does not fit is refused
+        before anything is trained.
         """
         if (self.environment is None) == (self.group is None):
             raise GoatError(
-                "say where agents are judged: in your own environment with --environment ID and "
+                "say where agents are evaluated: in your own environment with --environment ID and "
                 "--goal-threshold DISTANCE, "
                 "or on all tasks of a --group GROUP"
             )

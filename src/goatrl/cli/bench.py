@@ -5,39 +5,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import jax
 from rich.markup import escape
 from tyro.conf import Positional, arg
 
-from goatrl import tasks
-from goatrl.cli import bench_finetuning, bench_timing
-from goatrl.cli.console import console, dataset_files, duration, plural
+from goatrl.cli.console import console, dataset_files, plural
 from goatrl.cli.datasets import ensure
-from goatrl.cli.live_table import Board, live
-from goatrl.data.cache import checksums
+from goatrl.cli.live_table import LiveTable, live
 from goatrl.disk.files import write_text
-from goatrl.experiments import (
-    claims,
-    estimate,
-    finetuning,
-    grid,
-    records,
-    statistics,
-    suites,
-    timing,
-)
+from goatrl.experiments import experiment, kinds  # noqa: F401 (they register themselves)
 from goatrl.experiments.claims import Outcome, Verdict
-from goatrl.report import data_figures, figures, tables
-from goatrl.report.shared import span
-from goatrl.runs import finetune
+from goatrl.experiments.experiment import Experiment, LocalExecutor, Planned, Request
+from goatrl.report import kinds as shown  # noqa: F401 (they register themselves)
+from goatrl.report import presentation
 from goatrl.runs.folder import Interrupted
 from goatrl.training.offline import Diverged
-from goatrl.types import GoatError, unknown
 
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """Run a suite of the paper beside its numbers. What is already recorded is not run again.
+    """Run an experiment of the paper beside its numbers. What is already recorded is not run again.
 
     Examples:
       goat bench pointreach
@@ -73,194 +59,58 @@ class Bench:
     """Make datasets that are missing, without asking."""
 
     def run(self) -> None:
-        names = [*finetuning.SUITES, timing.SUITE.name, *(suite.name for suite in suites.SUITES)]
-        if self.suite not in names:
-            raise unknown("suite", self.suite, names)
-        if self.episodes is not None and self.suite not in finetuning.SUITES:
-            raise GoatError(
-                f"--episodes is for {' and '.join(finetuning.SUITES)}, which train online; "
-                f"{self.suite} does not"
-            )
-        if self.suite in finetuning.SUITES:
-            self._finetune(finetuning.SUITES[self.suite])
-        elif self.suite == timing.SUITE.name:
-            self._time()
-        else:
-            self._bench(suites.get(self.suite))
-
-    def _finetune(self, suite: finetuning.Suite) -> None:
-        verdicts, failures = bench_finetuning.run(
-            suite,
-            finetuning.HOME if self.out is None else self.out,
+        chosen = experiment.get(self.suite)
+        request = Request(
+            seeds=self.seeds,
             groups=self.groups,
             algorithms=self.algorithms,
-            seeds=self.seeds,
             data=dataset_files(self.data),
             updates=self.updates,
-            episodes=finetune.EPISODES if self.episodes is None else self.episodes,
-            yes=self.yes,
+            episodes=self.episodes,
         )
-        print_verdicts(verdicts)
-        if failures:
-            raise Diverged("; ".join(failures))
-
-    def _time(self) -> None:
-        if self.groups or self.data:
-            raise GoatError(
-                f"{self.suite} is of {timing.SUITE.groups[0]}, on no dataset; leave out --groups "
-                "and --data"
-            )
-        folder = timing.HOME if self.out is None else self.out
-        print_verdicts(
-            bench_timing.run(
-                folder, algorithms=self.algorithms, seeds=self.seeds, updates=self.updates
-            )
-        )
-
-    def _bench(self, suite: suites.Suite) -> None:
-        folder = Path("bench") / suite.home if self.out is None else self.out
-        files = dataset_files(self.data)
-        planned = grid.plan(
-            suite,
-            folder,
-            seeds=self.seeds,
-            groups=self.groups,
-            algorithm_names=self.algorithms,
-            data=files,
-            updates=self.updates,
-            prepare=lambda groups: ensure(groups, self.yes),
-        )
-        reprinted = {
-            cell.group.name: cell.config.checksum for cell in planned if cell.problem is None
-        }
-        others = sorted(
-            name
-            for name, checksum in reprinted.items()
-            if checksum != checksums().get(name, checksum)
-        )
-        if others:
-            console.print(
-                f"note: the records on {', '.join(others)} are of agents trained on other data "
-                "than goatrl makes"
-            )
-        missing = sum(bool(cell.missing) for cell in planned)
+        request.check(chosen)
+        folder = Path("bench") / chosen.home if self.out is None else self.out
+        planned = chosen.plan(folder, request, lambda groups: ensure(groups, self.yes))
+        missing = sum(bool(each.missing) for each in planned)
         console.print(
-            f"{suite.name}: {plural(len(planned), 'cell')} of {plural(self.seeds, 'seed')}, "
+            f"{chosen.name}: {plural(len(planned), chosen.unit)} of {plural(self.seeds, 'seed')}, "
             f"{missing} to run, records in {folder}"
         )
-        if missing:
-            training, judging = estimate.seconds(planned)
-            whole = duration(
-                training + judging if jax.default_backend() == "cpu" else max(training, judging)
-            )
-            console.print(
-                f"expected to take about {whole} here (training {duration(training)}, judging "
-                f"{duration(judging)})"
-            )
-        with live(Board(planned, suite.percent)) as board:
+        for note in chosen.notes(planned):
+            console.print(note)
+        with live(LiveTable(planned, chosen.brief)) as table:
             try:
-                failures = grid.run(suite, planned, folder, board.show)
+                jobs = [chosen.job(each) for each in planned if each.missing]
+                failures = LocalExecutor().run(jobs, folder, table.show)
             except KeyboardInterrupt:
                 raise Interrupted(
-                    f"stopped; what is trained and judged is in {folder}, and the same command "
+                    f"stopped; what is trained and recorded is in {folder}, and the same command "
                     "goes on"
                 ) from None
-        cells = grid.suite_cells(suite, folder)
-        draw_datasets(planned, folder)
-        if cells:  # none, if all have diverged
-            publish(suite, cells, folder)
+        publish(chosen, folder, planned)
         if failures:
             raise Diverged("; ".join(failures))
 
 
-def draw_datasets(planned: Sequence[grid.Planned], folder: Path) -> None:
-    """A picture of each robot dataset beside the records, for the report, which does not open
-    datasets.
+def publish(chosen: Experiment, folder: Path, planned: Sequence[Planned]) -> None:
+    """Print the tables and verdicts of all that a folder holds of an experiment, and write them
+    beside the records.
     """
-    for group, problem in {
-        cell.group.name: (cell.group, cell.problem) for cell in planned
-    }.values():
-        path = folder / "media" / f"{group.name}--dataset.png"
-        if problem is not None and group.family.simulated and not path.exists():
-            title = f"{group.label}: {problem.episodes.count:,} episodes"
-            figures.save(data_figures.dataset(problem.episodes, title, group), path)
-
-
-def publish(suite: suites.Suite, cells: Sequence[records.Cell], folder: Path) -> None:
-    """Print the tables and verdicts of all that a folder holds of a suite, and write them beside
-    the records.
-    """
-    by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
-    averages = {metric: statistics.averages(suite, cells, metric) for metric in by_metric}
-    written = folder / suite.name
-    counts = sorted({len(cell.seeds) for cell in cells})
-    over = (
-        plural(counts[0], "seed")
-        if len(counts) == 1
-        else f"{span(counts)} seeds (table.csv has each)"
-    )
-    shown = "1 seed" if counts == [1] else f"mean ± standard deviation over {over}"
-    for metric, table in by_metric.items():
-        console.print(f"\n[bold]{suite.name}: {metric}[/bold], {shown}\n")
-        for part in tables.columns_at_a_time(table, 5 if suite.percent else 6):
-            console.print(
-                tables.terminal(part, decimals=1 if suite.percent or metric == "return" else 2)
-            )
-        write_text(written / f"{metric}.md", tables.markdown(table))
-        write_text(written / f"{metric}.tex", tables.latex(table, averages[metric]))
-    write_text(written / "table.csv", tables.comma_separated(by_metric))
-    write_text(written / "averages.md", tables.averages_markdown(averages, suite.decimals))
-    console.print(
-        f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)"
-    )
-    console.print(
-        "intervals are over seeds, a single one has none; episodes: standard error that is due to "
-        "their number alone\n"
-    )
-    over_splits = [average for average in averages["success"] if not average.group]
-    console.print(tables.averages_terminal(over_splits, suite.decimals))
-    other = sorted(
-        {
-            cell.config.updates
-            for cell in cells
-            if cell.config.updates != tasks.get(cell.config.group).settings.updates
-        }
-    )
-    if other:
-        console.print(
-            f"note: trained with {', '.join(map(str, other))} updates, not the paper's number"
-        )
-    close = tables.agreement(by_metric["success"])
-    if close is not None:
-        console.print(
-            f"against the paper, success in {close.cells} cells: mean absolute difference "
-            f"{close.mean_absolute_difference:.3f}, "
-            f"rank correlation {close.rank_correlation:.3f}; further than two of its standard "
-            f"deviations: {len(close.far)}"
-        )
-        for entry in close.far:
-            theirs = entry.paper or (0.0, 0.0)
-            places = entry.decimals
-            numbers = (
-                f"{entry.mean:.{places}f}, paper {theirs[0]:.{places}f} ± {theirs[1]:.{places}f}"
-            )
-            console.print(f"  {entry.dataset}, {entry.task}, {entry.column}: {numbers}")
-    order = tables.order_agreement(over_splits, "ood")
-    if order is not None:
-        console.print(
-            f"rank correlation of the OOD averages of {order[0]} algorithms with the paper's: "
-            f"{order[1]:.3f}"
-        )
-    print_verdicts(claims.check(suite, cells))
-    made = sorted(
-        {
-            " ".join((t.versions["device"], "jax", t.versions["jax"]))
-            for cell in cells
-            for t in cell.trainings
-        }
-    )
-    console.print(f"[dim]trained on {', '.join(made)}[/dim]", highlight=False)
-    console.print(f"wrote success and return (.md, .tex), averages.md and table.csv to {written}")
+    published = presentation.get(chosen.kind).publish(chosen, folder, planned)
+    if published is None:  # all have diverged
+        return
+    for each in published.shown:
+        console.print(each, highlight=False)
+    print_verdicts(published.verdicts)
+    for note in published.notes:
+        console.print(note, highlight=False)
+    for name, text in published.files.items():
+        write_text(folder / name, text)
+    by_folder: dict[Path, list[str]] = {}
+    for name in published.files:
+        by_folder.setdefault((folder / name).parent, []).append(Path(name).name)
+    for where, names in by_folder.items():
+        console.print(f"wrote {', '.join(names)} to {where}", soft_wrap=True)
 
 
 def print_verdicts(verdicts: Sequence[Verdict]) -> None:

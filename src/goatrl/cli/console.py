@@ -83,13 +83,6 @@ def progress_bar() -> Progress:
     return Progress(*columns, console=console)
 
 
-def duration(seconds: float) -> str:
-    """A time as one says it."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
-
-
 def losses(metrics: Mapping[str, float]) -> str:
     """The losses among the metrics, short enough for a progress bar."""
     return " ".join(

@@ -23,7 +23,7 @@ from goatrl.types import Episodes, GoatError, unknown
 
 Paths = dict[
     str, tuple[Episodes, dict[str, pa.Table]]
-]  # dataset → its episodes, and label → judged episodes
+]  # dataset → its episodes, and label → evaluated episodes
 
 
 def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
@@ -74,8 +74,8 @@ class FigureTrajectories:
                 f"{self.folder} is not of PointReach, whose paths are drawn; `goat view` films "
                 "robots"
             )
-        judged = evaluate(trained.members, trained.state, group, [group.task(self.task)])
-        return group, {group.label: (problem.episodes, {trained.label: judged})}
+        evaluated = evaluate(trained.members, trained.state, group, [group.task(self.task)])
+        return group, {group.label: (problem.episodes, {trained.label: evaluated})}
 
     def _of_records(self) -> tuple[TaskGroup, Paths]:
         files = dataset_files(self.data)

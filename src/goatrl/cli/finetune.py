@@ -70,7 +70,7 @@ class Finetune:
             if self.by == "own" and self.algorithm is not None
             else ""
         )
-        console.print(f"judge it: goat evaluate {self.out}{option}", highlight=False)
+        console.print(f"evaluate it: goat evaluate {self.out}{option}", highlight=False)
 
     def _plan(self) -> OnlinePlan:
         if (self.folder is None) == (self.random is None):

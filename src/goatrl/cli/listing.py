@@ -8,7 +8,8 @@ from tyro.conf import Positional
 from goatrl import algorithms, tasks
 from goatrl.cli.console import console
 from goatrl.data.problems import settings_of
-from goatrl.experiments import finetuning, suites, timing
+from goatrl.experiments import kinds  # noqa: F401 (they register themselves)
+from goatrl.experiments.experiment import experiments
 from goatrl.learn.parameters import hyperparameters
 
 
@@ -36,11 +37,6 @@ class List:
                 table.add_row(name, str(value))
             console.print(table)
             return
-        every_suite: list[suites.Suite | finetuning.Suite | timing.Suite] = [
-            *suites.SUITES,
-            *finetuning.SUITES.values(),
-            timing.SUITE,
-        ]
         for title, rows in (
             (
                 "Algorithms",
@@ -60,7 +56,7 @@ class List:
                 "Suites",
                 [
                     (s.name, f"{len(s.groups)} × {len(s.columns)} cells", s.summary)
-                    for s in every_suite
+                    for s in experiments().values()
                 ],
             ),
         ):

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Group as Stacked
 from rich.live import Live
@@ -19,19 +20,18 @@ from rich.text import Text
 
 from goatrl import tasks
 from goatrl.cli.console import console, losses, progress_bar
-from goatrl.experiments.grid import Planned, Progress
-from goatrl.experiments.records import Cell
+from goatrl.experiments.experiment import Planned, Progress
 
 
-class Board:
+class LiveTable:
     """The state of a plan. In a log, where nothing can be redrawn, a line for every cell that is
     ready.
     """
 
-    def __init__(self, planned: Sequence[Planned], percent: bool) -> None:
+    def __init__(self, planned: Sequence[Planned], brief: Callable[[Any], str]) -> None:
         self.labels = list(dict.fromkeys(cell.label for cell in planned))
         self.groups = list(dict.fromkeys(cell.group.name for cell in planned))
-        self.percent = percent
+        self.brief = brief
         self.texts = {(cell.group.name, cell.label): Text("·", "dim") for cell in planned}
         for cell in planned:
             if cell.recorded is not None and not cell.missing:
@@ -39,7 +39,7 @@ class Board:
         self.bars: Bars = progress_bar()
         self.rows: dict[str, TaskID] = {}
         self.started = time.monotonic()
-        self.lock = threading.Lock()  # training and judging report from threads of their own
+        self.lock = threading.Lock()  # training and evaluating report from threads of their own
 
     def show(self, progress: Progress) -> None:
         with self.lock:
@@ -68,22 +68,18 @@ class Board:
             )
         row = self.rows[progress.title]
         if progress.done:
+            told = ", ".join(f"{name} {100 * x:.0f} %" for name, x in progress.success.items())
             self.bars.update(
-                row, completed=progress.done, total=progress.total, losses=losses(progress.losses)
+                row,
+                completed=progress.done,
+                total=progress.total,
+                losses=told or losses(progress.losses),
             )
         if progress.done == progress.total:
             self.bars.update(row, visible=False)
 
-    def _numbers(self, cell: Cell) -> Text:
-        """Success on seen and on unseen goals, or on each task where they are not told apart."""
-        by_split: dict[str, list[float]] = {}
-        for task in tasks.get(cell.config.group).tasks:
-            by_split.setdefault(task.split, []).append(
-                float(cell.per_seed("success", task.name).mean())
-            )
-        scale, places = (100.0, 0) if self.percent else (1.0, 2)
-        means = [scale * sum(found) / len(found) for _, found in sorted(by_split.items())]
-        return Text(" ".join(f"{mean:.{places}f}" for mean in means), "green")
+    def _numbers(self, record: Any) -> Text:
+        return Text(self.brief(record), "green")
 
     def __rich__(self) -> Stacked:
         """Algorithms down, groups across: eleven by nine fit 80 columns."""
@@ -103,9 +99,9 @@ class Board:
 
 
 @contextmanager
-def live(board: Board) -> Iterator[Board]:
+def live(table: LiveTable) -> Iterator[LiveTable]:
     if not console.is_terminal:
-        yield board
+        yield table
         return
-    with Live(board, console=console, refresh_per_second=4):
-        yield board
+    with Live(table, console=console, refresh_per_second=4):
+        yield table

@@ -15,7 +15,7 @@ def follow(run: OnlineRun, plan: OnlinePlan, title: str) -> None:
         )
         shown: dict[str, float] = {}
         for report in run.train(plan):
-            latest = {"exploring": report.explored, "without noise": report.judged}
+            latest = {"exploring": report.explored, "without noise": report.evaluated}
             shown |= {name: success for name, success in latest.items() if success is not None}
             progress.update(
                 bar,

@@ -100,10 +100,11 @@ class Train:
             else ("", "")
         )
         if problem.group is not None:
-            console.print(f"judge it: goat evaluate {self.out}{option}", highlight=False)
+            console.print(f"evaluate it: goat evaluate {self.out}{option}", highlight=False)
         else:
             console.print(
-                f"judge it in your environment: goat evaluate {self.out}{option} --environment ID",
+                f"evaluate it in your environment: goat evaluate {self.out}{option} "
+                "--environment ID",
                 highlight=False,
             )
             console.print(
@@ -138,8 +139,8 @@ def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: st
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
-    """Judge trained or fine-tuned agents on tasks, or in an environment of yours; every episode is
-    a row of RUN/episodes.parquet.
+    """Evaluate trained or fine-tuned agents on tasks, or in an environment of yours; every episode
+    is a row of RUN/episodes.parquet.
 
     An environment is any of Gymnasium's whose observations are a dictionary of observation,
     achieved_goal and desired_goal. Its episodes are seeded, so that all agents meet the same starts
@@ -161,7 +162,7 @@ class Evaluate:
     tasks: tuple[str, ...] = ()
     """Only these tasks."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """The task group to judge on, if not the run's."""
+    """The task group to evaluate on, if not the run's."""
     environment: Annotated[str | None, arg(metavar="ID")] = None
     """A registered Gymnasium environment instead; MODULE:ID imports a module (of this folder, too)
     that registers it.
@@ -175,13 +176,13 @@ class Evaluate:
         trained = loading.of_run(self.folder)
         if self.environment is not None and (self.group is not None or self.tasks):
             raise GoatError(
-                "judge either in an --environment or on the --tasks of a --group, not both"
+                "evaluate either in an --environment or on the --tasks of a --group, not both"
             )
         where = self._group(trained) if self.environment is None else self.environment
         check_place(where, trained.spec, self.episodes)
         if trained.unfinished:
             console.print(f"{self.folder} {trained.unfinished}")
-        table = judge(trained, where, self.tasks, self.episodes)
+        table = evaluate_agents(trained, where, self.tasks, self.episodes)
         name = where.label if isinstance(where, TaskGroup) else where
         shown = Table(title=f"{trained.label} on {name}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
@@ -209,7 +210,7 @@ class Evaluate:
 
 
 def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> None:
-    """Refuse an environment in which agents cannot be judged, and say what becomes of actions in
+    """Refuse an environment in which agents cannot be evaluated, and say what becomes of actions in
     one where they can.
     """
     if isinstance(where, TaskGroup):
@@ -226,7 +227,7 @@ def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> Non
         console.print(f"note: {note}", highlight=False, markup=False)
 
 
-def judge(
+def evaluate_agents(
     trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None
 ) -> pa.Table:
     """Let all agents of a run act on a group's tasks or in an environment; every episode becomes a
@@ -234,7 +235,7 @@ def judge(
     """
     members, state = trained.members, trained.state
     with progress_bar() as progress:
-        bar = progress.add_task(f"judging {plural(len(members), 'seed')}", total=None, losses="")
+        bar = progress.add_task(f"evaluating {plural(len(members), 'seed')}", total=None, losses="")
 
         def show(done: int, total: int) -> None:
             progress.update(bar, completed=done, total=total)

@@ -20,8 +20,8 @@ MOST_EPISODES = 36
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """Record robots on a task: the first episodes by which agents are judged, side by side, success
-    framed green at the end.
+    """Record robots on a task: the first episodes by which agents are evaluated, side by side,
+    success framed green at the end.
 
     Examples:
       goat view push-left-right --task Right2Left --out clip.mp4

@@ -1,3 +1,3 @@
 """Suites (the tables and figures of the paper as grids of cells), their raw records on disk, and
-statements checked from them.
+claims checked from them.
 """

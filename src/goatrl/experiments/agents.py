@@ -1,5 +1,5 @@
-"""The agents behind a record: on disk as soon as they are trained, so that judging can be taken up
-again, and for watching them.
+"""The agents behind a record: on disk as soon as they are trained, so that evaluating can be taken
+up again, and for watching them.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Outcome(enum.StrEnum):
     NOT_CHECKED = "not checked"  # not all records that it needs are there
 
 
-Judged = tuple[Outcome, str]  # what became of a claim, and the numbers behind that
+Evaluated = tuple[Outcome, str]  # what became of a claim, and the numbers behind that
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,7 @@ def decided(share: float) -> Outcome:
     return Outcome.NOT_HELD if share <= (1 - LEVEL) / 2 else Outcome.UNDECIDED
 
 
-def judged(true: np.ndarray, numbers: str) -> Judged:
+def evaluated(true: np.ndarray, numbers: str) -> Evaluated:
     """By a claim that was tried on the records, which come first, and on every resample: (1 +
     resamples,).
     """
@@ -65,7 +65,7 @@ def judged(true: np.ndarray, numbers: str) -> Judged:
     return decided(share), f"{numbers}; holds {in_resamples(share)}"
 
 
-def verdict(claim: str, found: Judged, seeds: Iterable[int]) -> Verdict:
+def verdict(claim: str, found: Evaluated, seeds: Iterable[int]) -> Verdict:
     """What became of a claim about records of so many seeds each. One decides nothing: all of its
     resamples are the same.
     """
@@ -91,7 +91,7 @@ class Conclusion:
     """
 
     claim: str
-    judge: Callable[[Cells], Judged]
+    evaluate: Callable[[Cells], Evaluated]
     labels: tuple[str, ...] = ()  # none named: every column of the suite
     groups: tuple[str, ...] = ()  # none named: every group of the suite
     part: bool = False  # whether the groups that are recorded are enough
@@ -129,47 +129,47 @@ def _listed(rates: Rates, decimals: int = 1) -> str:
     return ", ".join(f"{label} {values[0]:.{decimals}f}" for label, values in rates.items())
 
 
-def _bc_generalizes_from_clean_data(cells: Cells) -> Judged:
+def _bc_generalizes_from_clean_data(cells: Cells) -> Evaluated:
     rates = {
         name: _success(cells, EXPERT, name, "R20") for name in ("Goal BC", "GCSL", "HER", "CQL+HER")
     }
-    return judged(_highest(rates, "Goal BC"), _listed(rates, 2))
+    return evaluated(_highest(rates, "Goal BC"), _listed(rates, 2))
 
 
-def _bc_overfits_noise(cells: Cells) -> Judged:
+def _bc_overfits_noise(cells: Cells) -> Evaluated:
     clean, noisy = (_success(cells, group, "Goal BC", "R20") for group in (EXPERT, NON_EXPERT))
-    return judged(
+    return evaluated(
         above(clean / 2, noisy), f"{clean[0]:.2f} from clean data, {noisy[0]:.2f} from noisy data"
     )
 
 
-def _ddpg_fails_on_small_data(cells: Cells) -> Judged:
+def _ddpg_fails_on_small_data(cells: Cells) -> Evaluated:
     labels = ("GOAT", "WGCSL", "GCSL", "Goal BC", "HER", "CQL+HER")
     places = [(group, task) for group in (EXPERT, NON_EXPERT) for task in ("R10", "R20")]
     rates = {
         name: np.mean([_success(cells, group, name, task) for group, task in places], axis=0)
         for name in labels
     }
-    return judged(
+    return evaluated(
         _highest({name: -values for name, values in rates.items()}, "HER"), _listed(rates, 2)
     )
 
 
-def _cql_stays_in_the_data(cells: Cells) -> Judged:
+def _cql_stays_in_the_data(cells: Cells) -> Evaluated:
     upper, lower = (_half(cells, EXPERT, "CQL+HER", "R10", upper=up) for up in (True, False))
     far = {group: _success(cells, group, "CQL+HER", "R20") for group in DATASETS}
     rates = " / ".join(f"{values[0]:.2f}" for values in far.values())
     numbers = f"upper half {upper[0]:.2f}, lower {lower[0]:.2f}; R20 {rates} on the three datasets"
-    return judged(above(upper / 2, lower) & _highest(far, NON_EXPERT_50), numbers)
+    return evaluated(above(upper / 2, lower) & _highest(far, NON_EXPERT_50), numbers)
 
 
-def _wgcsl_beats_gcsl(cells: Cells) -> Judged:
+def _wgcsl_beats_gcsl(cells: Cells) -> Evaluated:
     pairs = [
         (_success(cells, group, "WGCSL", "R20"), _success(cells, group, "GCSL", "R20"))
         for group in DATASETS
     ]
     numbers = ", ".join(f"{wgcsl[0]:.2f} against {gcsl[0]:.2f}" for wgcsl, gcsl in pairs)
-    return judged(np.all([above(*pair) for pair in pairs], axis=0), numbers)
+    return evaluated(np.all([above(*pair) for pair in pairs], axis=0), numbers)
 
 
 DIDACTIC = (
@@ -219,29 +219,29 @@ def _labels(cells: Cells) -> list[str]:
     return list(dict.fromkeys(label for _, label in cells))
 
 
-def _keeps_less_than(portion: float, cells: Cells) -> Judged:
+def _keeps_less_than(portion: float, cells: Cells) -> Evaluated:
     """Every algorithm has less than a portion of its IID average on OOD tasks."""
     iid, ood = (_averages(cells, _labels(cells), split) for split in ("iid", "ood"))
     numbers = ", ".join(f"{label} {iid[label][0]:.1f} to {ood[label][0]:.1f}" for label in iid)
-    return judged(
+    return evaluated(
         np.all([above(portion * iid[label], ood[label]) for label in iid], axis=0), numbers
     )
 
 
-def _ood_is_harder(cells: Cells) -> Judged:
+def _ood_is_harder(cells: Cells) -> Evaluated:
     return _keeps_less_than(1.0, cells)
 
 
-def _drop_by_more_than_half(cells: Cells) -> Judged:
+def _drop_by_more_than_half(cells: Cells) -> Evaluated:
     return _keeps_less_than(0.5, cells)
 
 
-def _expectiles_generalize_best(cells: Cells) -> Judged:
+def _expectiles_generalize_best(cells: Cells) -> Evaluated:
     ood = _averages(cells, _labels(cells), "ood")
-    return judged(_highest(ood, "GOAT(tau)"), _listed(ood))
+    return evaluated(_highest(ood, "GOAT(tau)"), _listed(ood))
 
 
-def _improves(cells: Cells, label: str, before: str) -> Judged:
+def _improves(cells: Cells, label: str, before: str) -> Evaluated:
     """A seed of one is more likely to beat a seed of the other than not, on OOD tasks."""
     one, other = (statistics.scores(cells.values(), name, split="ood") for name in (label, before))
     drawn = statistics.resampled_improvement(one, other)
@@ -269,23 +269,23 @@ def _beside_half(value: float) -> str:
     return next(text for text in texts if float(text) != 0.5 or value == 0.5)
 
 
-def _goat_improves_on_wgcsl(cells: Cells) -> Judged:
+def _goat_improves_on_wgcsl(cells: Cells) -> Evaluated:
     return _improves(cells, "GOAT", "WGCSL")
 
 
-def _imitation_beats_pessimism(cells: Cells) -> Judged:
+def _imitation_beats_pessimism(cells: Cells) -> Evaluated:
     ood = _averages(cells, _labels(cells), "ood")
     imitation = [values for label, values in ood.items() if label not in PESSIMISTS]
     lowest, highest = (
         np.min(imitation, axis=0),
         np.max([ood[label] for label in PESSIMISTS], axis=0),
     )
-    return judged(above(lowest, highest), _listed(ood))
+    return evaluated(above(lowest, highest), _listed(ood))
 
 
-def _pessimism_fails_on_hard_tasks(cells: Cells) -> Judged:
+def _pessimism_fails_on_hard_tasks(cells: Cells) -> Evaluated:
     mean = _averages(cells, _labels(cells))
-    return judged(
+    return evaluated(
         np.all([above(mean["GOAT"] / 2, mean[label]) for label in PESSIMISTS], axis=0),
         _listed(mean),
     )
@@ -324,9 +324,7 @@ BENCHMARK = (
 def check(suite: Suite, cells: Sequence[Cell]) -> list[Verdict]:
     """Every conclusion of a suite with its verdict and the numbers behind it."""
     recorded = {(cell.config.group, cell.label): cell for cell in cells}
-    return [
-        _verdict(conclusion, conclusion.needs(suite), recorded) for conclusion in suite.statements
-    ]
+    return [_verdict(conclusion, conclusion.needs(suite), recorded) for conclusion in suite.claims]
 
 
 def rises(label: str, before: str) -> Conclusion:
@@ -345,5 +343,5 @@ def _verdict(conclusion: Conclusion, needs: Sequence[tuple[str, str]], recorded:
         return Verdict(conclusion.claim, Outcome.NOT_CHECKED, "not all of its cells are recorded")
     cells = {key: recorded[key] for key in needs}
     return verdict(
-        conclusion.claim, conclusion.judge(cells), (len(cell.seeds) for cell in cells.values())
+        conclusion.claim, conclusion.evaluate(cells), (len(cell.seeds) for cell in cells.values())
     )

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from goatrl.disk.identity import Identity
 from goatrl.experiments import records
@@ -19,7 +18,7 @@ from goatrl.experiments.statistics import LEVEL, RESAMPLES, Interval, drawn_seed
 from goatrl.runs.folder import BESIDE as OF_RUNS
 
 RANDOM = "random"  # the label of networks that were not trained before
-LAST = 3  # judgements whose mean is the final success
+LAST = 3  # evaluations whose mean is the final success
 NEVER = float("inf")
 SCHEMA = pa.schema(
     [
@@ -45,8 +44,8 @@ class Curve:
     config: Mapping[str, Any]  # all that decides it, and what came of that
     versions: Mapping[str, Mapping[str, str]]  # of what it was made with, offline and online
     seeds: tuple[int, ...]
-    steps: np.ndarray  # (judgements,)
-    success: np.ndarray  # (seeds, judgements)
+    steps: np.ndarray  # (evaluations,)
+    success: np.ndarray  # (seeds, evaluations)
 
     @property
     def identity(self) -> Identity:
@@ -57,7 +56,7 @@ class Curve:
         return self.success.mean(axis=0)
 
     def comparable(self, other: Curve) -> bool:
-        """Whether both were judged at the same steps of the same tasks."""
+        """Whether both were evaluated at the same steps of the same tasks."""
         same = self.group == other.group and self.config.get("evaluation") == other.config.get(
             "evaluation"
         )
@@ -95,9 +94,7 @@ def read_all(folder: Path) -> list[Curve]:
 
 
 def _read_file(path: Path) -> Curve:
-    with records.reading(path) as file:
-        table = pq.read_table(file)
-        identity, about = records.about(path, table.schema, records.CURVE, BESIDE)
+    with records.opened(path, records.CURVE, BESIDE) as (identity, about, table):
         rows = table.to_pydict()
         ((suite, group, label),) = set(
             zip(rows["suite"], rows["group"], rows["label"], strict=True)
@@ -122,14 +119,14 @@ def _read_file(path: Path) -> Curve:
 
 def resampled(curve: Curve) -> np.ndarray:
     """Mean curves over seeds that are drawn with replacement, always the same ones: (resamples,
-    judgements).
+    evaluations).
     """
     drawn = drawn_seeds(len(curve.seeds), RESAMPLES, 0, curve.suite, curve.group, curve.label)
     return np.asarray(curve.success[drawn].mean(axis=1))
 
 
 def with_resamples(curve: Curve) -> np.ndarray:
-    """The mean curve, then those of all resamples: (1 + resamples, judgements)."""
+    """The mean curve, then those of all resamples: (1 + resamples, evaluations)."""
     return np.concatenate([curve.mean[None], resampled(curve)])
 
 
@@ -144,20 +141,20 @@ def bounds(drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def final(success: np.ndarray) -> np.ndarray:
-    """The mean of the last judgements, never of the one before the first episode: (…, judgements) →
-    (…).
+    """The mean of the last evaluations, never of the one before the first episode:
+    (…, evaluations) → (…).
     """
     first = max(success.shape[-1] - LAST, min(1, success.shape[-1] - 1))
     return np.asarray(success[..., first:].mean(axis=-1))
 
 
 def overall(success: np.ndarray) -> np.ndarray:
-    """The mean over the whole run, of all judgements: (…, judgements) → (…)."""
+    """The mean over the whole run, of all evaluations: (…, evaluations) → (…)."""
     return np.asarray(success.mean(axis=-1))
 
 
 def first_reached(steps: np.ndarray, success: np.ndarray, level: np.ndarray | float) -> np.ndarray:
-    """The steps of the first judgement that is as high as a level, or infinity: (…, judgements),
+    """The steps of the first evaluation that is as high as a level, or infinity: (…, evaluations),
     (…) → (…).
     """
     high = success >= np.asarray(level)[..., None] - 1e-9
@@ -165,7 +162,7 @@ def first_reached(steps: np.ndarray, success: np.ndarray, level: np.ndarray | fl
 
 
 @dataclasses.dataclass(frozen=True)
-class Standing:
+class CurveSummary:
     """One initialisation in one group."""
 
     group: str
@@ -183,11 +180,11 @@ def references(curves: Iterable[Curve]) -> dict[str, Curve]:
     return {curve.group: curve for curve in curves if curve.label == RANDOM}
 
 
-def standings(curves: Sequence[Curve], random: Mapping[str, Curve]) -> list[Standing]:
+def summaries(curves: Sequence[Curve], random: Mapping[str, Curve]) -> list[CurveSummary]:
     """Of every curve: where it starts and ends, and when it is as high as random networks are in
     the end.
     """
-    return [_standing(curve, _reference(curve, random)) for curve in curves]
+    return [_summary(curve, _reference(curve, random)) for curve in curves]
 
 
 def _reference(curve: Curve, random: Mapping[str, Curve]) -> Curve | None:
@@ -195,15 +192,15 @@ def _reference(curve: Curve, random: Mapping[str, Curve]) -> Curve | None:
     return found if found is not None and curve.comparable(found) else None
 
 
-def _standing(curve: Curve, random: Curve | None) -> Standing:
+def _summary(curve: Curve, random: Curve | None) -> CurveSummary:
     drawn = with_resamples(curve)
     start, end = interval(drawn[:, 0]), interval(final(drawn))
     if random is None:
-        return Standing(curve.group, curve.label, curve.seeds, start, end, None, None, ())
+        return CurveSummary(curve.group, curve.label, curve.seeds, start, end, None, None, ())
     level = float(final(random.mean))
     steps = interval(steps_to(curve, random))
     each = tuple(first_reached(curve.steps, curve.success, level).tolist())
-    return Standing(curve.group, curve.label, curve.seeds, start, end, level, steps, each)
+    return CurveSummary(curve.group, curve.label, curve.seeds, start, end, level, steps, each)
 
 
 def steps_to(curve: Curve, random: Curve) -> np.ndarray:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import jax
 
-from goatrl.experiments.finetuning import Planned as Curve
-from goatrl.experiments.grid import Planned, batches
+from goatrl.experiments.finetuning import PlannedCurve
+from goatrl.experiments.grid import PlannedCell, batches
 from goatrl.types import Algorithm, Spec
 
 FLOPS_PER_WEIGHT = (
@@ -23,13 +23,22 @@ COMPILATION = 8.0  # seconds
 ROBOT_STEPS = 600.0  # simulated per core and second
 
 
-def seconds(planned: Sequence[Planned]) -> tuple[float, float]:
-    """Training and judging of all that is missing. On a machine with a GPU the two overlap."""
+def duration(seconds: float) -> str:
+    """A time as one says it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
+
+
+def seconds(planned: Sequence[PlannedCell]) -> tuple[float, float]:
+    """Training and evaluating of all that is missing. On a machine with a GPU the two overlap."""
     missing = batches(planned)
-    return sum(map(_training, missing)), sum(_judging(cell) for cells in missing for cell in cells)
+    return sum(map(_training, missing)), sum(
+        _evaluating(cell) for cells in missing for cell in cells
+    )
 
 
-def _training(together: Sequence[Planned]) -> float:
+def _training(together: Sequence[PlannedCell]) -> float:
     config, members = together[0].config, sum(len(cell.missing) for cell in together)
     return _updating(together[0].algorithm, config.spec, config.updates, config.batch_size, members)
 
@@ -45,7 +54,7 @@ def _updating(
     return COMPILATION + work / GPU_RATE + GPU_LATENCY * updates
 
 
-def _judging(cell: Planned) -> float:
+def _evaluating(cell: PlannedCell) -> float:
     if not cell.group.family.simulated:
         return 0.0
     episodes = sum(task.episodes for task in cell.tasks) * len(cell.missing)
@@ -56,9 +65,9 @@ def _simulating(steps: int) -> float:
     return steps / (ROBOT_STEPS * (os.cpu_count() or 1))
 
 
-def finetuning_seconds(planned: Sequence[Curve]) -> float:
+def finetuning_seconds(planned: Sequence[PlannedCurve]) -> float:
     """Of curves that are not recorded: training offline, once for each group and algorithm, then
-    acting, updates and judging.
+    acting, updates and evaluating.
     """
     offline = {
         (cell.group.name, cell.offline.algorithm): cell.offline
@@ -78,7 +87,9 @@ def finetuning_seconds(planned: Sequence[Curve]) -> float:
     for cell in planned:
         schedule, members = cell.about["schedule"], len(cell.seeds)
         rounds = cell.episodes // schedule["episodes"]
-        judged = (1 + -(-rounds // cell.about["evaluate_every"])) * cell.about["evaluated_episodes"]
+        evaluated = (1 + -(-rounds // cell.about["evaluate_every"])) * cell.about[
+            "evaluated_episodes"
+        ]
         seconds += _updating(
             cell.agent(),
             cell.group.spec,
@@ -86,5 +97,5 @@ def finetuning_seconds(planned: Sequence[Curve]) -> float:
             schedule["batch_size"],
             members,
         )
-        seconds += _simulating(members * (cell.episodes + judged) * cell.group.spec.horizon)
+        seconds += _simulating(members * (cell.episodes + evaluated) * cell.group.spec.horizon)
     return seconds

@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 
 from goatrl import algorithms, tasks
-from goatrl.data.problems import Problem, open_problem
+from goatrl.data.problems import open_problem
 from goatrl.disk import checkpoint
 from goatrl.experiments import curves, records
-from goatrl.experiments.claims import Judged, Outcome, Verdict, above, judged, verdict
+from goatrl.experiments.claims import Evaluated, Outcome, Verdict, above, evaluated, verdict
 from goatrl.experiments.curves import RANDOM, Curve
+from goatrl.experiments.experiment import OnProgress, Progress
 from goatrl.experiments.suites import Column
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure
@@ -29,7 +30,6 @@ from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Diverged
 from goatrl.types import Algorithm, unknown
 
-HOME = Path("bench") / "finetune"
 FASTER = (
     "GOAT's initialisation reaches the random initialisation's final success in fewer "
     "environment steps"
@@ -44,12 +44,12 @@ OFF_POLICY = "DDPG+HER gives every agent a higher success over the whole run tha
 
 
 @dataclasses.dataclass(frozen=True)
-class Suite:
+class FinetuningSuite:
     name: str
     summary: str
     by: str  # how agents go on: by ddpg_her, or by their own algorithm
     columns: tuple[Column, ...]
-    statements: tuple[str, ...]
+    claims: tuple[str, ...]
     groups: tuple[str, ...] = ("push-left-right", "pick-left-right")
 
     def order(self, found: Iterable[Curve]) -> list[Curve]:
@@ -69,35 +69,34 @@ MARWIL, GCSL = Column("MARWIL+HER", "marwil_her"), Column("GCSL", "gcsl")
 SUITES = {
     suite.name: suite
     for suite in (
-        Suite(
+        FinetuningSuite(
             "finetune-ddpg",
             "Agents trained offline, and random networks, go on online by DDPG+HER (the paper "
             "shows a figure, no numbers).",
             by="ddpg_her",
             columns=(GOAT, WGCSL, CQL, MARWIL, GCSL, Column(RANDOM, RANDOM)),
-            statements=(FASTER, MOST, LEADS),
+            claims=(FASTER, MOST, LEADS),
         ),
-        Suite(
+        FinetuningSuite(
             "finetune-own",
             "Agents trained offline go on online, each by its own algorithm (appendix; the paper "
             "shows a figure, no numbers).",
             by="own",
             columns=(GOAT, WGCSL, MARWIL, GCSL),
-            statements=(FASTER, HIGHEST, OFF_POLICY),
+            claims=(FASTER, HIGHEST, OFF_POLICY),
         ),
     )
 }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Planned:
+class PlannedCurve:
     """A curve that is wanted, and the record of it, if there is one."""
 
-    suite: Suite
+    suite: FinetuningSuite
     label: str
     group: TaskGroup
-    problem: Problem | None  # random networks are trained on no dataset
-    offline: RunConfig | None
+    offline: RunConfig | None  # none for random networks, and for what is recorded
     about: Mapping[
         str, Any
     ]  # all that decides it, but the checksum of a checkpoint that may not be there yet
@@ -106,6 +105,10 @@ class Planned:
     @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(self.about["seeds"])
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        return () if self.recorded else self.seeds
 
     @property
     def episodes(self) -> int:
@@ -120,30 +123,8 @@ class Planned:
         return finetune.random_plan(self.group.name, self.seeds, self.episodes)
 
 
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """How far a curve is."""
-
-    cell: Planned
-    what: str  # "training" or "fine-tuning"
-    done: int  # updates or rounds
-    total: int
-    losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    success: Mapping[str, float] = dataclasses.field(
-        default_factory=dict
-    )  # exploring, and without noise when it was last judged
-    recorded: Curve | None = None  # it is ready
-
-    @property
-    def title(self) -> str:
-        return f"{self.what} {self.cell.label} on {self.cell.group.label}"
-
-
-OnProgress = Callable[[Progress], None]
-
-
 def plan(
-    suite: Suite,
+    suite: FinetuningSuite,
     folder: Path,
     *,
     seeds: int,
@@ -153,7 +134,7 @@ def plan(
     updates: int | None = None,
     episodes: int = finetune.EPISODES,
     prepare: Callable[[Sequence[str]], None] = lambda groups: None,
-) -> list[Planned]:
+) -> list[PlannedCurve]:
     """All curves of a suite, in its order, after the choice of groups and columns.
 
     `prepare` is told the groups whose own datasets will be opened, before they are; where all
@@ -203,9 +184,8 @@ def plan(
                     f"{column.label} on {name} in {folder}",
                     f"{hint}choose another --out",
                 )
-            trained_on = None if offline is None else problem
             planned.append(
-                Planned(suite, column.label, tasks.get(name), trained_on, offline, about, recorded)
+                PlannedCurve(suite, column.label, tasks.get(name), offline, about, recorded)
             )
     return planned
 
@@ -221,7 +201,7 @@ def _asked_for(recorded: Curve, seeds: int, updates: int | None, episodes: int) 
     return stored | {"from": origin} | asked_for
 
 
-def run(planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> list[str]:
+def run(planned: Iterable[PlannedCurve], folder: Path, on_progress: OnProgress) -> list[str]:
     """Make what is not recorded, one curve after the other. Returns what diverged, which stops no
     other curve.
     """
@@ -235,7 +215,7 @@ def run(planned: Iterable[Planned], folder: Path, on_progress: OnProgress) -> li
     return failures
 
 
-def _run(cell: Planned, folder: Path, on_progress: OnProgress) -> None:
+def _run(cell: PlannedCurve, folder: Path, on_progress: OnProgress) -> None:
     made_with = {}
     if cell.offline is None:
         online_plan = cell.random_plan()
@@ -250,7 +230,7 @@ def _run(cell: Planned, folder: Path, on_progress: OnProgress) -> None:
     made_with["online"] = checkpoint.describe(online.checkpoint_path)["versions"]
     found = online.curves()
     steps = [step for step, _ in found[cell.seeds[0]]]
-    success = np.array([[judged for _, judged in found[seed]] for seed in cell.seeds])
+    success = np.array([[evaluated for _, evaluated in found[seed]] for seed in cell.seeds])
     config = json.loads(json.dumps(online_plan.about))
     curve = Curve(
         cell.suite.name,
@@ -264,59 +244,60 @@ def _run(cell: Planned, folder: Path, on_progress: OnProgress) -> None:
     )
     curves.write(folder, curve)
     on_progress(
-        Progress(cell, "fine-tuning", online_plan.rounds, online_plan.rounds, recorded=curve)
+        Progress([cell], "fine-tuning", online_plan.rounds, online_plan.rounds, recorded=curve)
     )
 
 
-def _trained(cell: Planned, folder: Path, on_progress: OnProgress) -> Run:
+def _trained(cell: PlannedCurve, folder: Path, on_progress: OnProgress) -> Run:
     """The run of `goat train` that the agents come from, after training what is missing of it."""
     assert cell.offline is not None
-    assert cell.problem is not None
     total = cell.offline.updates
     trained = Run(folder / "offline" / f"{cell.group.name}--{cell.offline.algorithm}")
     trained.prepare(cell.offline)
     if trained.step() < total:
-        on_progress(Progress(cell, "training", trained.step(), total))
+        on_progress(Progress([cell], "training", trained.step(), total))
         trained.train(
             cell.offline,
-            cell.problem,
-            lambda step, losses: on_progress(Progress(cell, "training", step, total, losses)),
+            trained.problem(),
+            lambda step, losses: on_progress(Progress([cell], "training", step, total, losses)),
         )
     return trained
 
 
-def _go_on(cell: Planned, online: OnlineRun, plan: OnlinePlan, on_progress: OnProgress) -> None:
+def _go_on(
+    cell: PlannedCurve, online: OnlineRun, plan: OnlinePlan, on_progress: OnProgress
+) -> None:
     online.prepare(plan)
-    on_progress(Progress(cell, "fine-tuning", online.rounds(), plan.rounds))
+    on_progress(Progress([cell], "fine-tuning", online.rounds(), plan.rounds))
     latest: dict[str, float] = {}
     for report in online.train(plan):
-        told = {"exploring": report.explored, "without noise": report.judged}
+        told = {"exploring": report.explored, "without noise": report.evaluated}
         latest |= {name: success for name, success in told.items() if success is not None}
         on_progress(
-            Progress(cell, "fine-tuning", report.round, plan.rounds, report.losses, dict(latest))
+            Progress([cell], "fine-tuning", report.round, plan.rounds, report.losses, dict(latest))
         )
 
 
 Here = Mapping[str, Mapping[str, Curve]]  # suite → label → curve, in one group
 FromCurves = tuple[
-    Judged, Sequence[Curve]
+    Evaluated, Sequence[Curve]
 ]  # what became of a claim, and the curves that decided it
 UNKNOWN: FromCurves = (Outcome.NOT_CHECKED, "not all of its curves are recorded"), ()
 
 
-def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
-    """Every statement of a suite for each of its groups, from records alone: its own, and what it
+def check(suite: FinetuningSuite, recorded: Sequence[Curve]) -> list[Verdict]:
+    """Every claim of a suite for each of its groups, from records alone: its own, and what it
     is compared with.
     """
     random, verdicts = curves.references(recorded), []
     found = {each.name: each.order(recorded) for each in SUITES.values()}
-    for claim in suite.statements:
+    for claim in suite.claims:
         for group in suite.groups:
             here = {
                 name: {curve.label: curve for curve in mine if curve.group == group}
                 for name, mine in found.items()
             }
-            found_out, used = _JUDGES[claim](suite, here, random.get(group)) or UNKNOWN
+            found_out, used = _EVALUATORS[claim](suite, here, random.get(group)) or UNKNOWN
             verdicts.append(
                 verdict(
                     f"{tasks.get(group).label}: {claim}",
@@ -327,7 +308,7 @@ def check(suite: Suite, recorded: Sequence[Curve]) -> list[Verdict]:
     return verdicts
 
 
-def _of_all(suite: Suite, here: Here) -> dict[str, Curve] | None:
+def _of_all(suite: FinetuningSuite, here: Here) -> dict[str, Curve] | None:
     """The curves of all agents of a suite that were trained offline, if all are recorded and can be
     compared.
     """
@@ -342,7 +323,9 @@ def _of_all(suite: Suite, here: Here) -> dict[str, Curve] | None:
     return found if len(found) == len(mine) else None
 
 
-def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
+def _faster_than_random(
+    suite: FinetuningSuite, here: Here, random: Curve | None
+) -> FromCurves | None:
     goat = here[suite.name].get("GOAT")
     if goat is None or random is None or not goat.comparable(random):
         return None
@@ -355,10 +338,13 @@ def _faster_than_random(suite: Suite, here: Here, random: Curve | None) -> FromC
         f"{name} {curves.span(curves.interval(steps))}"
         for name, steps in (("GOAT", ours), (RANDOM, theirs))
     )
-    return judged(ours < theirs, f"{level}; environment steps to get there: {when}"), (goat, random)
+    return evaluated(ours < theirs, f"{level}; environment steps to get there: {when}"), (
+        goat,
+        random,
+    )
 
 
-def _most_are_faster(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
+def _most_are_faster(suite: FinetuningSuite, here: Here, random: Curve | None) -> FromCurves | None:
     mine = _of_all(suite, here)
     if mine is None or random is None or not mine["GOAT"].comparable(random):
         return None
@@ -369,14 +355,17 @@ def _most_are_faster(suite: Suite, here: Here, random: Curve | None) -> FromCurv
     numbers = ", ".join(
         f"{label} {curves.span(curves.interval(values))}" for label, values in steps.items()
     )
-    return judged(faster > len(mine) / 2, f"environment steps: {numbers}"), (*mine.values(), random)
+    return evaluated(faster > len(mine) / 2, f"environment steps: {numbers}"), (
+        *mine.values(),
+        random,
+    )
 
 
-def _ends_highest(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
+def _ends_highest(suite: FinetuningSuite, here: Here, random: Curve | None) -> FromCurves | None:
     return _goat_leads(_of_all(suite, here), curves.final)
 
 
-def _highest_overall(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
+def _highest_overall(suite: FinetuningSuite, here: Here, random: Curve | None) -> FromCurves | None:
     return _goat_leads(_of_all(suite, here), curves.overall)
 
 
@@ -391,12 +380,12 @@ def _goat_leads(
     }
     numbers = ", ".join(f"{label} {_percent(values)}" for label, values in rates.items())
     each = ", ".join(f"{label} in {100 * true[1:].mean():.0f} %" for label, true in higher.items())
-    return judged(np.all(list(higher.values()), axis=0), f"{numbers}; above {each}"), tuple(
+    return evaluated(np.all(list(higher.values()), axis=0), f"{numbers}; above {each}"), tuple(
         mine.values()
     )
 
 
-def _better_by_ddpg(suite: Suite, here: Here, random: Curve | None) -> FromCurves | None:
+def _better_by_ddpg(suite: FinetuningSuite, here: Here, random: Curve | None) -> FromCurves | None:
     mine, by_ddpg = _of_all(suite, here), here["finetune-ddpg"]
     if mine is None or not all(
         label in by_ddpg and by_ddpg[label].comparable(curve) for label, curve in mine.items()
@@ -410,7 +399,7 @@ def _better_by_ddpg(suite: Suite, here: Here, random: Curve | None) -> FromCurve
     numbers = ", ".join(
         f"{label} {_percent(ddpg)} and {_percent(own)}" for label, (ddpg, own) in rates.items()
     )
-    found = judged(
+    found = evaluated(
         np.all([above(*pair) for pair in rates.values()], axis=0),
         f"by DDPG+HER and by its own: {numbers}",
     )
@@ -423,7 +412,7 @@ def _percent(rates: np.ndarray) -> str:
     return f"{100 * sure.value:.1f} % [{100 * sure.low:.1f}–{100 * sure.high:.1f}]"
 
 
-_JUDGES: Mapping[str, Callable[[Suite, Here, Curve | None], FromCurves | None]] = {
+_EVALUATORS: Mapping[str, Callable[[FinetuningSuite, Here, Curve | None], FromCurves | None]] = {
     FASTER: _faster_than_random,
     MOST: _most_are_faster,
     LEADS: _highest_overall,

@@ -1,13 +1,14 @@
 """Runs the cells of a suite that have no record yet; cells that differ only in floats train
 together.
 
-While some cells train, those before are judged: the former is work for the GPU, the latter for the
-processor's cores.
+While some cells train, those before are evaluated: the former is work for the GPU, the latter for
+the processor's cores.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 import time
 from collections import deque
@@ -25,6 +26,7 @@ from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import agents, records
+from goatrl.experiments.experiment import OnProgress, Progress, title
 from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Column, Suite
 from goatrl.learn.parameters import described, override
@@ -34,34 +36,13 @@ from goatrl.training.offline import Diverged, check_schedule, default_interval, 
 from goatrl.types import Algorithm, GoatError, Settings, TrainState, unknown
 
 
-@dataclasses.dataclass(frozen=True)
-class Progress:
-    """How far some cells are."""
-
-    cells: Sequence[Planned]
-    what: str  # "training" or "judging"
-    done: int  # updates or simulated steps
-    total: int
-    losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    recorded: Cell | None = None  # the one cell that is ready now
-
-    @property
-    def title(self) -> str:
-        return f"{self.what} {title(self.cells)}"
-
-
-OnProgress = Callable[[Progress], None]
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
-class Planned:
+class PlannedCell:
     """A cell that is wanted, with what its folder already holds of it."""
 
     label: str
-    problem: (
-        Problem | None
-    )  # none where all cells of its group are recorded: nothing needs the dataset then
     group: TaskGroup
+    data: Path | None  # the dataset, if it is not the group's own
     algorithm: Algorithm
     config: CellConfig
     recorded: Cell | None  # when it was planned: others may add to the folder meanwhile
@@ -98,7 +79,7 @@ def plan(
     data: Mapping[str, Path] | None = None,
     updates: int | None = None,
     prepare: Callable[[Sequence[str]], None] = lambda groups: None,
-) -> list[Planned]:
+) -> list[PlannedCell]:
     """All cells of a suite, in its order, after the choice of groups and algorithms.
 
     `prepare` is told the groups whose own datasets will be opened, before they are.
@@ -164,18 +145,27 @@ def plan(
             missing = tuple(
                 seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds
             )
-            judged = _judged(suite, group, config)
+            evaluated = evaluated_tasks(suite, group, config)
             planned.append(
-                Planned(column.label, problem, group, algorithm, config, recorded, missing, judged)
+                PlannedCell(
+                    column.label,
+                    group,
+                    data.get(name),
+                    algorithm,
+                    config,
+                    recorded,
+                    missing,
+                    evaluated,
+                )
             )
     return planned
 
 
 def run(
-    suite: Suite, planned: Iterable[Planned], folder: Path, on_progress: OnProgress
+    suite: Suite, planned: Iterable[PlannedCell], folder: Path, on_progress: OnProgress
 ) -> list[str]:
     """Fill what is missing; agents are on disk as soon as they are trained, a cell as soon as it is
-    judged.
+    evaluated.
 
     Returns what diverged, which stops no other cell.
     """
@@ -185,20 +175,21 @@ def run(
         with locked(folder):
             # a folder in which nothing could be recorded is refused before anything is trained
             pass
+    opened = functools.lru_cache(maxsize=1)(open_problem)  # cells come group by group
     stopping = threading.Event()
 
     def report(progress: Progress) -> None:
         if stopping.is_set():
-            raise KeyboardInterrupt  # also in the thread that judges, which no signal reaches
+            raise KeyboardInterrupt  # also in the thread that evaluates, which no signal reaches
         on_progress(progress)
 
-    with ThreadPoolExecutor(max_workers=1, initializer=lower_thread_priority) as judge:
-        judging: Future[None] | None = None
+    with ThreadPoolExecutor(max_workers=1, initializer=lower_thread_priority) as evaluator:
+        evaluating: Future[None] | None = None
         try:
             while waiting:
                 together = waiting.popleft()
                 try:
-                    trained = _trained(together, folder, report)
+                    trained = _trained(together, folder, opened, report)
                 except Diverged as error:
                     if (
                         len(together) > 1
@@ -207,18 +198,18 @@ def run(
                     else:
                         failures.append(f"{title(together)}: {error}")
                     continue
-                if judging is not None:
-                    judging.result()
-                judging = judge.submit(_judge, suite, trained, folder, report)
-            if judging is not None:
-                judging.result()
+                if evaluating is not None:
+                    evaluating.result()
+                evaluating = evaluator.submit(_evaluate, suite, trained, folder, report)
+            if evaluating is not None:
+                evaluating.result()
         except BaseException:
             stopping.set()
             raise
     return failures
 
 
-def batches(planned: Iterable[Planned]) -> list[list[Planned]]:
+def batches(planned: Iterable[PlannedCell]) -> list[list[PlannedCell]]:
     """What is missing, in order, as lists of cells that train together."""
     missing, found = [cell for cell in planned if cell.missing], []
     while missing:
@@ -227,24 +218,18 @@ def batches(planned: Iterable[Planned]) -> list[list[Planned]]:
     return found
 
 
-def _train_together(one: Planned, other: Planned) -> bool:
+def _train_together(one: PlannedCell, other: PlannedCell) -> bool:
     structures = {jax.tree.structure(cell.algorithm) for cell in (one, other)}
     return one.config.group == other.config.group and len(structures) == 1
 
 
-def title(cells: Sequence[Planned]) -> str:
-    what = (
-        ", ".join(cell.label for cell in cells)
-        if len(cells) <= 2
-        else f"{cells[0].config.algorithm} × {len(cells)}"
-    )
-    return f"{what} on {cells[0].group.label}"
+Open = Callable[[str, Path | None], Problem]
+Trained = list[tuple[PlannedCell, Training, TrainState]]
 
 
-Trained = list[tuple[Planned, Training, TrainState]]
-
-
-def _trained(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trained:
+def _trained(
+    cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress
+) -> Trained:
     """The agents of some cells: those on disk, the others after training, all of them at once."""
     files = {cell.label: agents.path(folder, cell.config, cell.missing) for cell in cells}
     ready = [cell for cell in cells if files[cell.label].exists()]
@@ -255,20 +240,25 @@ def _trained(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trai
     except GoatError as error:
         raise GoatError(f"{error}; delete this file to train its agents again") from None
     rest = [cell for cell in cells if cell not in ready]
-    return found + (_train(rest, folder, report) if rest else [])
+    return found + (_train(rest, folder, opened, report) if rest else [])
 
 
-def _members(cell: Planned) -> list[tuple[Algorithm, int]]:
+def _members(cell: PlannedCell) -> list[tuple[Algorithm, int]]:
     return [(cell.algorithm, seed) for seed in cell.missing]
 
 
-def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Trained:
-    config, problem = cells[0].config, cells[0].problem
-    assert problem is not None
+def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress) -> Trained:
+    config = cells[0].config
+    problem = opened(config.group, cells[0].data)
+    if problem.episodes.checksum() != config.checksum:
+        raise GoatError(
+            f"the dataset of {config.group} is not the one that was planned for (its checksum "
+            "differs)"
+        )
     members = [member for cell in cells for member in _members(cell)]
     interval = default_interval(config.updates, cells[0].algorithm.target_period)
     report(Progress(cells, "training", 0, config.updates))
-    started, courses = time.perf_counter(), []
+    started, reports = time.perf_counter(), []
     for chunk in train(
         members,
         problem.spec,
@@ -278,15 +268,17 @@ def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Traine
         interval=interval,
     ):
         chunk.check_finite([seed for _, seed in members])
-        courses.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
-        losses = {name: float(values.mean()) for name, values in courses[-1].items()}
+        reports.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
+        losses = {name: float(values.mean()) for name, values in reports[-1].items()}
         report(Progress(cells, "training", chunk.step, config.updates, losses))
     seconds = time.perf_counter() - started
     found, position = [], 0
     for cell in cells:
         mine = slice(position, position + len(cell.missing))
         position = mine.stop
-        curves = {name: _course([course[name][mine] for course in courses]) for name in courses[0]}
+        curves = {
+            name: _learning_curves([each[name][mine] for each in reports]) for name in reports[0]
+        }
         training = Training(cell.missing, versions(), len(members), seconds, curves)
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
         agents.save(folder, cell.config, training, cell.algorithm, state)
@@ -294,30 +286,30 @@ def _train(cells: Sequence[Planned], folder: Path, report: OnProgress) -> Traine
     return found
 
 
-def _course(reports: Sequence[np.ndarray]) -> list[list[float]]:
+def _learning_curves(reports: Sequence[np.ndarray]) -> list[list[float]]:
     """A metric report by report → seed by seed, with as many digits as a picture shows."""
-    return [[float(f"{value:.4g}") for value in course] for course in np.stack(reports, axis=1)]
+    return [[float(f"{value:.4g}") for value in curve] for curve in np.stack(reports, axis=1)]
 
 
-def _judge(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> None:
+def _evaluate(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> None:
     for cell, training, state in trained:
 
-        def judged(done: int, total: int, cell: Planned = cell) -> None:
-            report(Progress([cell], "judging", done, total))
+        def evaluated(done: int, total: int, cell: PlannedCell = cell) -> None:
+            report(Progress([cell], "evaluating", done, total))
 
-        episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=judged)
+        episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
         whole = records.add(
             folder, Cell(suite.name, cell.label, cell.config, (training,), episodes)
         )
-        report(Progress([cell], "judging", 1, 1, recorded=whole))
+        report(Progress([cell], "evaluating", 1, 1, recorded=whole))
 
 
 def suite_cells(suite: Suite, folder: Path) -> list[Cell]:
     """The records of a folder that belong to a suite."""
-    return belonging(suite, records.read_all(folder), folder)
+    return select_cells(suite, records.read_all(folder), folder)
 
 
-def belonging(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell]:
+def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell]:
     """The cells of a suite among those of a folder, in the order of its groups and columns. One
     that is there twice is refused.
 
@@ -360,7 +352,7 @@ def _composition(column: Column, group: TaskGroup) -> Identity:
     return composition(column.algorithm, **described(_compose(column, group.settings)))
 
 
-def _judged(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:
+def evaluated_tasks(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:
     """The group's tasks, and its map if this suite draws it, or one that shares the cell: either
     may come first.
     """

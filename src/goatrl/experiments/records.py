@@ -79,7 +79,7 @@ class Training:
     seconds: float
     curves: Mapping[str, Sequence[Sequence[float]]] = dataclasses.field(
         default_factory=dict
-    )  # metric → for each seed, its course
+    )  # metric → for each seed, its learning curve
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Training:
@@ -88,9 +88,7 @@ class Training:
     def only(self, seeds: Collection[int]) -> Training:
         """The same as far as these seeds are concerned."""
         places = [place for place, seed in enumerate(self.seeds) if seed in seeds]
-        curves = {
-            name: [courses[place] for place in places] for name, courses in self.curves.items()
-        }
+        curves = {name: [lines[place] for place in places] for name, lines in self.curves.items()}
         return dataclasses.replace(
             self, seeds=tuple(self.seeds[place] for place in places), curves=curves
         )
@@ -218,6 +216,16 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         ) from error
 
 
+@contextmanager
+def opened(
+    path: Path, kind: str, beside: tuple[str, ...] = ()
+) -> Iterator[tuple[Identity, dict[str, Any], pa.Table]]:
+    """A record of any kind: what decides it, what else it says, and its rows."""
+    with reading(path) as file:
+        table = pq.read_table(file)
+        yield *about(path, table.schema, kind, beside), table.replace_schema_metadata()
+
+
 def write_table(path: Path, rows: pa.Table, identity: Identity, more: Mapping[str, Any]) -> None:
     """A record of any kind: rows, what decides them, and what else there is to say."""
     content = json.dumps({**identity.to_json(), **more}).encode()
@@ -263,14 +271,10 @@ def _kind(path: Path) -> str | None:
 
 
 def _read_file(path: Path) -> Cell:
-    with reading(path) as file:
-        table = pq.read_table(file)
-        identity, stored = about(path, table.schema, CELL)
+    with opened(path, CELL) as (identity, stored, episodes):
         config = CellConfig.from_identity(identity)
         trainings = tuple(Training.from_json(each) for each in stored.pop("trainings"))
-        cell = Cell(
-            config=config, trainings=trainings, episodes=table.replace_schema_metadata(), **stored
-        )
-        if set(table.column("seed").to_pylist()) != set(cell.seeds):
+        cell = Cell(config=config, trainings=trainings, episodes=episodes, **stored)
+        if set(episodes.column("seed").to_pylist()) != set(cell.seeds):
             raise ValueError("seeds and episodes disagree")
         return cell

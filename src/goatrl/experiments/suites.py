@@ -30,7 +30,7 @@ class Suite:
     groups: tuple[str, ...]
     columns: tuple[Column, ...]
     paper: Mapping[str, str]  # metric → table of the paper, where there is one
-    statements: tuple[Conclusion, ...] = ()  # what the paper concludes from it
+    claims: tuple[Conclusion, ...] = ()  # what the paper concludes from it
     percent: bool = False  # whether success is shown in percent, as the paper does for robots
     averages: str = ""  # table of the paper that has averages over tasks only
     # whether agents are also run on the grid of goals that is drawn as a map of what they reach
@@ -110,7 +110,7 @@ def ablation(
     averages: str = "",
     groups: tuple[str, ...] = ROBOTS,
     table: str = "",
-    statements: tuple[Conclusion, ...] = (),
+    claims: tuple[Conclusion, ...] = (),
 ) -> Suite:
     """An experiment of the appendix, on all robots unless said otherwise."""
     beside = {"success": table} if table else {}
@@ -120,7 +120,7 @@ def ablation(
         groups,
         tuple(columns),
         beside,
-        statements,
+        claims,
         percent=True,
         averages=averages,
     )
@@ -133,7 +133,7 @@ SUITES = (
         ROBOTS,
         PAPER_COLUMNS,
         {"success": "benchmark_success", "return": "benchmark_return"},
-        statements=BENCHMARK,
+        claims=BENCHMARK,
         percent=True,
         maps=True,
     ),
@@ -143,7 +143,7 @@ SUITES = (
         POINTREACH_GROUPS,
         POINTREACH_COLUMNS,
         {"success": "pointreach_success", "return": "pointreach_return"},
-        statements=DIDACTIC,
+        claims=DIDACTIC,
     ),
     Suite(
         "pointreach-imbalanced",
@@ -185,7 +185,7 @@ SUITES = (
             Column("+ER", "goat_tau"),
         ],
         averages="ablation_components",
-        statements=tuple(rises(*pair) for pair in LADDER),
+        claims=tuple(rises(*pair) for pair in LADDER),
     ),
     ablation(
         "ensemble-size",
@@ -218,7 +218,7 @@ SUITES = (
             Column("GOAT+ER, 1-tau", "goat_tau_optimistic"),
         ],
         averages="ablation_expectile",
-        statements=(
+        claims=(
             rises("WGCSL+ER", "WGCSL"),
             rises("WGCSL+ER", "WGCSL+ER, 1-tau"),
             rises("GOAT+ER", "GOAT"),

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from goatrl import algorithms, tasks
 from goatrl.disk.identity import Identity
@@ -21,10 +20,16 @@ from goatrl.experiments import records, suites
 from goatrl.experiments.claims import Outcome, Verdict
 from goatrl.experiments.suites import Column
 from goatrl.learn.parameters import described
+from goatrl.tasks import TaskGroup
 from goatrl.training.offline import check_schedule, default_interval, train
 from goatrl.types import Algorithm, Episodes, GoatError, make_episodes
 
-HOME = Path("bench") / "training-time"
+NAME = "training-time"
+SUMMARY = (
+    "Time that algorithms train on FetchPush, all on one machine (appendix; the paper shows a "
+    "figure, no numbers)."
+)
+COLUMNS = suites.get("paper").columns
 GROUP = tasks.get("push-left-right")
 EPISODES = 5_000
 SHORTEST, LONGEST = "BC and GCSL train the shortest", "MSG+HER trains the longest"
@@ -32,23 +37,6 @@ SECOND = "CQL+HER trains the second longest"
 CHUNKS = 3  # measured, after a first one in which programs are compiled
 Span = tuple[float, float]
 SCHEMA = pa.schema([("chunk", pa.int64()), ("updates", pa.int64()), ("seconds", pa.float64())])
-
-
-@dataclasses.dataclass(frozen=True)
-class Suite:
-    name: str
-    summary: str
-    columns: tuple[Column, ...]
-    groups: tuple[str, ...]
-
-
-SUITE = Suite(
-    "training-time",
-    "Time that algorithms train on FetchPush, all on one machine (appendix; the paper shows a "
-    "figure, no numbers).",
-    suites.get("paper").columns,
-    (GROUP.name,),
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +59,10 @@ class Config:
     @property
     def identity(self) -> Identity:
         return Identity(records.TIMING, dataclasses.asdict(self))
+
+    @classmethod
+    def from_identity(cls, identity: Identity) -> Config:
+        return cls(**{**identity.about, "defaults": tuple(identity.about["defaults"])})
 
     @property
     def common(self) -> Identity:
@@ -109,17 +101,31 @@ class Timing:
 
 
 @dataclasses.dataclass(frozen=True)
-class Planned:
+class PlannedTiming:
+    """A time that is wanted, and the record of it, if there is one."""
+
     label: str
     algorithm: Algorithm
     config: Config
     interval: int
     recorded: Timing | None
 
+    @property
+    def group(self) -> TaskGroup:
+        return GROUP
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        return () if self.recorded else tuple(range(self.config.seeds))
+
+
+# A time that is measured, how many of its chunks are done, and its record when all are.
+OnChunk = Callable[[PlannedTiming, int, Timing | None], None]
+
 
 def plan(
     folder: Path, columns: Sequence[Column], *, seeds: int, updates: int | None = None
-) -> list[Planned]:
+) -> list[PlannedTiming]:
     """All timings that are wanted, in order. A folder with times of another machine or
     configuration is refused.
     """
@@ -154,7 +160,7 @@ def plan(
             timing.config.common.require(config.common, what)
             if timing is recorded:
                 timing.config.identity.require(config.identity, what)
-        planned.append(Planned(column.label, algorithm, config, interval, recorded))
+        planned.append(PlannedTiming(column.label, algorithm, config, interval, recorded))
     devices, here = {timing.versions["device"] for timing in present.values()}, versions()["device"]
     if any(each.recorded is None for each in planned) and devices - {here}:
         raise GoatError(
@@ -164,7 +170,7 @@ def plan(
     return planned
 
 
-def run(planned: Sequence[Planned], folder: Path, on_chunk: Callable[[Planned, int], None]) -> None:
+def run(planned: Sequence[PlannedTiming], folder: Path, on_chunk: OnChunk) -> None:
     """Measure what is not recorded, one algorithm after the other. `on_chunk` is told how many
     chunks are done.
     """
@@ -172,7 +178,9 @@ def run(planned: Sequence[Planned], folder: Path, on_chunk: Callable[[Planned, i
     if missing:
         episodes = _made_up()
         for each in missing:
-            write(folder, _measure(each, episodes, on_chunk))
+            timing = _measure(each, episodes, on_chunk)
+            write(folder, timing)
+            on_chunk(each, 1 + CHUNKS, timing)
 
 
 def _made_up() -> Episodes:
@@ -188,9 +196,7 @@ def _made_up() -> Episodes:
     return make_episodes(*(generator.uniform(-1, 1, shape) for shape in shapes))
 
 
-def _measure(
-    planned: Planned, episodes: Episodes, on_chunk: Callable[[Planned, int], None]
-) -> Timing:
+def _measure(planned: PlannedTiming, episodes: Episodes, on_chunk: OnChunk) -> Timing:
     members = [(planned.algorithm, seed) for seed in range(planned.config.seeds)]
     interval, updates = planned.interval, (1 + CHUNKS) * planned.interval
     training = train(
@@ -201,13 +207,13 @@ def _measure(
         batch_size=planned.config.batch_size,
         interval=interval,
     )
-    on_chunk(planned, 0)
+    on_chunk(planned, 0, None)
     chunks = []
     for done in range(1 + CHUNKS):
         started = time.perf_counter()
         next(training)  # its metrics are numbers on the host: the device is done
         chunks.append(time.perf_counter() - started)
-        on_chunk(planned, 1 + done)
+        on_chunk(planned, 1 + done, None)
     return Timing(planned.label, planned.config, versions(), interval, tuple(chunks[1:]))
 
 
@@ -222,7 +228,7 @@ def write(folder: Path, timing: Timing) -> None:
         "seconds": list(timing.chunks),
     }
     records.write_table(
-        folder / f"{SUITE.name}--{records.file_name(timing.label)}.parquet",
+        folder / f"{NAME}--{records.file_name(timing.label)}.parquet",
         pa.table(rows, SCHEMA),
         timing.config.identity,
         {"label": timing.label, "versions": timing.versions},
@@ -231,22 +237,20 @@ def write(folder: Path, timing: Timing) -> None:
 
 def read_all(folder: Path) -> list[Timing]:
     """In the order of the suite's columns, then the user's own."""
-    order = {column.label: place for place, column in enumerate(SUITE.columns)}
+    order = {column.label: place for place, column in enumerate(COLUMNS)}
     found = [_read_file(path) for path in records.files(folder, records.TIMING)]
     return sorted(found, key=lambda timing: (order.get(timing.label, len(order)), timing.label))
 
 
 def _read_file(path: Path) -> Timing:
-    with records.reading(path) as file:
-        table = pq.read_table(file)
-        identity, about = records.about(path, table.schema, records.TIMING)
+    with records.opened(path, records.TIMING) as (identity, about, table):
         (interval,) = set(table.column("updates").to_pylist())
         chunks = tuple(table.column("seconds").to_pylist())
-        config = Config(**{**identity.about, "defaults": tuple(identity.about["defaults"])})
+        config = Config.from_identity(identity)
         return Timing(about["label"], config, about["versions"], interval, chunks)
 
 
-# Statements
+# Claims
 
 
 def check(found: Sequence[Timing]) -> list[Verdict]:
@@ -254,7 +258,7 @@ def check(found: Sequence[Timing]) -> list[Verdict]:
     their chunks do not overlap.
     """
     times = {each.label: each for each in found}
-    labels = [column.label for column in SUITE.columns]
+    labels = [column.label for column in COLUMNS]
     if not all(label in times for label in labels):
         missing = "not all of its algorithms are recorded"
         return [

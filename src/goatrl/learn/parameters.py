@@ -56,8 +56,14 @@ def chosen(algorithm: Any) -> dict[str, Number]:
 
 
 def described(algorithm: Any) -> dict[str, Any]:
-    """The numbers of a composition as an identity has them: all, and which are at their default."""
-    numbers, own = hyperparameters(algorithm), chosen(algorithm)
+    """The numbers of a composition as an identity has them, and JSON: all, and which are at their
+    default.
+    """
+    own = chosen(algorithm)
+    numbers = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in hyperparameters(algorithm).items()
+    }
     defaults = tuple(name for name in numbers if name not in own)
     return {"hyperparameters": numbers, "defaults": defaults}
 

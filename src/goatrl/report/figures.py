@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from goatrl.disk.files import write_atomically
 from goatrl.evaluation.uncertainty import PORTION, Ranking
-from goatrl.experiments.curves import RANDOM, Curve, bounds, resampled, standings
+from goatrl.experiments.curves import RANDOM, Curve, bounds, resampled, summaries
 from goatrl.experiments.statistics import Average
 from goatrl.report.maps import Coverage
 from goatrl.report.shared import span
@@ -55,7 +55,7 @@ def trajectories(
     """The paper's first figure: per dataset a row, first the data, then the paths of every agent to
     all goals of a task.
 
-    Each row has the dataset and, for each agent, its judged episodes.
+    Each row has the dataset and, for each agent, its evaluated episodes.
     """
     figure = Figure(figsize=(2.3 * (len(columns) + 1), 2.45 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), len(columns) + 1, squeeze=False)
@@ -67,11 +67,12 @@ def trajectories(
             if label not in agents:
                 axis.axis("off")
                 continue
-            judged = agents[label].filter(
+            evaluated = agents[label].filter(
                 np.asarray(agents[label].column("task").to_pylist()) == task
             )
             success, paths, goals = (
-                np.asarray(judged.column(name).to_pylist()) for name in ("success", "path", "goal")
+                np.asarray(evaluated.column(name).to_pylist())
+                for name in ("success", "path", "goal")
             )
             _frame(axis, f"{label}  {100 * success.mean():.0f} %", bound)
             _paths(axis, paths.reshape(len(paths), -1, 2), OURS_COLOR, 0.35)
@@ -295,12 +296,12 @@ def finetuning(
     """Success while agents go on online: per group a panel, per initialisation its mean over seeds
     and a 95 % interval.
 
-    Dotted: where random networks end; a ring: the first judgement that is as high.
+    Dotted: where random networks end; a ring: the first evaluation that is as high.
     """
     figure = Figure(figsize=(0.4 + 4.3 * len(panels), 3.3), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for axis, (title, found) in zip(axes, panels.items(), strict=True):
-        for curve, each in zip(found, standings(found, random), strict=True):
+        for curve, each in zip(found, summaries(found, random), strict=True):
             color, thousands = PALETTE[tones[curve.label] % len(PALETTE)], curve.steps / 1_000
             low, high = bounds(resampled(curve))
             axis.fill_between(

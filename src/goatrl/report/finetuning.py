@@ -19,14 +19,16 @@ from goatrl import tasks
 from goatrl.data.cache import checksums
 from goatrl.experiments import curves, finetuning
 from goatrl.experiments.claims import Verdict
-from goatrl.experiments.curves import Curve, Standing
-from goatrl.experiments.finetuning import Suite
+from goatrl.experiments.curves import Curve, CurveSummary
+from goatrl.experiments.experiment import Experiment as AnyExperiment
+from goatrl.experiments.experiment import Planned
+from goatrl.experiments.finetuning import FinetuningSuite
 from goatrl.experiments.statistics import Interval, in_order
-from goatrl.report.shared import as_typed, experiment_name, merged_versions, span, statements
+from goatrl.report.presentation import Json, Published
+from goatrl.report.shared import as_typed, claims, experiment_name, merged_versions, page_part, span
 from goatrl.runs import finetune
 from goatrl.tasks import TaskGroup
 
-Json = dict[str, Any]
 HEADINGS = ("at first\n(%)", "in the end\n(%)", "steps to where\nrandom ends", "seeds\nthere")
 # Places in the palette of figures and page: the same algorithm has the same colour in both suites,
 # random networks are grey.
@@ -43,19 +45,19 @@ def tones(labels: Iterable[str]) -> dict[str, int]:
     }
 
 
-def _by_group(standings: Sequence[Standing]) -> dict[str, list[Standing]]:
-    found: dict[str, list[Standing]] = {}
-    for each in standings:
+def _by_group(summaries: Sequence[CurveSummary]) -> dict[str, list[CurveSummary]]:
+    found: dict[str, list[CurveSummary]] = {}
+    for each in summaries:
         found.setdefault(each.group, []).append(each)
     return found
 
 
-def _where_random_ends(rows: Sequence[Standing]) -> str:
+def _where_random_ends(rows: Sequence[CurveSummary]) -> str:
     level = next((each.level for each in rows if each.level is not None), None)
     return "random is not recorded" if level is None else f"random ends at {100 * level:.1f} %"
 
 
-def _texts(each: Standing) -> list[str]:
+def _texts(each: CurveSummary) -> list[str]:
     there = sum(steps != curves.NEVER for steps in each.each)
     sure = (
         f" [{100 * each.final.low:.1f}–{100 * each.final.high:.1f}]" if len(each.seeds) > 1 else ""
@@ -68,13 +70,13 @@ def _texts(each: Standing) -> list[str]:
     ]
 
 
-def terminal(standings: Sequence[Standing]) -> Table:
+def terminal(summaries: Sequence[CurveSummary]) -> Table:
     """Narrow enough for 80 columns."""
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     drawn.add_column("", no_wrap=True)
     for heading in HEADINGS:
         drawn.add_column(heading, justify="right", no_wrap=True)
-    for group, rows in _by_group(standings).items():
+    for group, rows in _by_group(summaries).items():
         drawn.add_row(
             f"[bold]{tasks.get(group).label}[/bold]",
             "",
@@ -89,16 +91,18 @@ def terminal(standings: Sequence[Standing]) -> Table:
     return drawn
 
 
-def markdown(suite: Suite, standings: Sequence[Standing], verdicts: Sequence[Verdict]) -> str:
-    """A table for each group, and the statements."""
+def markdown(
+    suite: FinetuningSuite, summaries: Sequence[CurveSummary], verdicts: Sequence[Verdict]
+) -> str:
+    """A table for each group, and the claims."""
     parts = [
         f"# {suite.name}\n\n{suite.summary} Success without noise in all tasks of the group, mean "
         "over seeds [95 % bootstrap "
-        f"interval]. The end: mean of the last {curves.LAST} judgements. Steps: in the "
+        f"interval]. The end: mean of the last {curves.LAST} evaluations. Steps: in the "
         "environment, of one seed, up to the first "
-        "judgement that is as high as random networks are in the end.\n"
+        "evaluation that is as high as random networks are in the end.\n"
     ]
-    for group, rows in _by_group(standings).items():
+    for group, rows in _by_group(summaries).items():
         lines = [f"## {tasks.get(group).label}: {_where_random_ends(rows)}\n"]
         lines += [
             f"| initialisation | {' | '.join(HEADINGS)} |".replace("\n", " "),
@@ -106,11 +110,11 @@ def markdown(suite: Suite, standings: Sequence[Standing], verdicts: Sequence[Ver
         ]
         lines += [f"| {each.label} | {' | '.join(_texts(each))} |" for each in rows]
         parts.append("\n".join(lines) + "\n")
-    parts.append(statements(verdicts))
+    parts.append(claims(verdicts))
     return "\n".join(parts)
 
 
-def comma_separated(found: Sequence[Curve], standings: Sequence[Standing]) -> str:
+def to_csv(found: Sequence[Curve], summaries: Sequence[CurveSummary]) -> str:
     """One row for each mean curve, with intervals, and one for each seed. Steps are empty where the
     level is not reached.
     """
@@ -118,7 +122,7 @@ def comma_separated(found: Sequence[Curve], standings: Sequence[Standing]) -> st
     writer = csv.writer(buffer, lineterminator="\n")
     sure = [f"{name}{end}" for name in ("start", "final", "steps") for end in ("", "_low", "_high")]
     writer.writerow(["group", "label", "seed", *sure, "random_final"])
-    for curve, each in zip(found, standings, strict=True):
+    for curve, each in zip(found, summaries, strict=True):
         level = "" if each.level is None else f"{each.level:.4f}"
         steps = (
             ["", "", ""]
@@ -147,7 +151,34 @@ def _steps(value: float) -> str:
     return "" if value == curves.NEVER else f"{value:.0f}"
 
 
+def publish(
+    experiment: AnyExperiment, folder: Path, planned: Sequence[Planned]
+) -> Published | None:
+    recorded = experiment.read(folder)
+    suite = finetuning.SUITES[experiment.name]
+    found, verdicts = suite.order(recorded), experiment.claims(recorded)
+    if not found:
+        return None
+    summaries = curves.summaries(found, curves.references(recorded))
+    heading = "success without noise[/bold], mean over seeds \\[95 % interval]"
+    return Published(
+        (f"\n[bold]{suite.name}: {heading}\n", terminal(summaries)),
+        {
+            f"{suite.name}.md": markdown(suite, summaries, verdicts),
+            f"{suite.name}.csv": to_csv(found, summaries),
+        },
+        verdicts,
+        (f"draw the curves: goat figure finetune {folder} --suite {suite.name} --out curves.pdf",),
+    )
+
+
 # The page
+
+script = page_part("finetune.js")
+
+
+def sections(folders: Sequence[Path]) -> list[Json]:
+    return [describe(each) for folder in folders for each in experiments(folder)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -155,7 +186,7 @@ class Experiment:
     """What one folder holds of one suite of fine-tuning."""
 
     name: str
-    suite: Suite
+    suite: FinetuningSuite
     curves: Sequence[Curve]
     recorded: Sequence[
         Curve
@@ -207,19 +238,19 @@ def describe(experiment: Experiment) -> Json:
 
 def _group(experiment: Experiment, group: TaskGroup) -> Json:
     mine = [curve for curve in experiment.curves if curve.group == group.name]
-    standings = curves.standings(mine, curves.references(experiment.recorded))
-    level = next((each.level for each in standings if each.level is not None), None)
+    summaries = curves.summaries(mine, curves.references(experiment.recorded))
+    level = next((each.level for each in summaries if each.level is not None), None)
     return {
         "name": group.name,
         "label": group.label,
         "tasks": [{"name": task.name, "split": task.split} for task in group.tasks],
         "level": None if level is None else round(100 * level, 1),
-        "rows": [_row(curve, each) for curve, each in zip(mine, standings, strict=True)],
+        "rows": [_row(curve, each) for curve, each in zip(mine, summaries, strict=True)],
         "settings": _settings(mine),
     }
 
 
-def _row(curve: Curve, standing: Standing) -> Json:
+def _row(curve: Curve, summary: CurveSummary) -> Json:
     low, high = curves.bounds(curves.resampled(curve))
     return {
         "label": curve.label,
@@ -229,12 +260,12 @@ def _row(curve: Curve, standing: Standing) -> Json:
             name: _percent(line)
             for name, line in (("mean", curve.mean), ("low", low), ("high", high))
         },
-        "start": _rate(standing.start),
-        "final": _rate(standing.final),
+        "start": _rate(summary.start),
+        "final": _rate(summary.final),
         "reached": None
-        if standing.steps is None
-        else {name: _whole(v) for name, v in dataclasses.asdict(standing.steps).items()},
-        "each": [_whole(steps) for steps in standing.each],
+        if summary.steps is None
+        else {name: _whole(v) for name, v in dataclasses.asdict(summary.steps).items()},
+        "each": [_whole(steps) for steps in summary.each],
     }
 
 

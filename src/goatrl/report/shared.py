@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 
 from goatrl.experiments.claims import Verdict
 
 
-def statements(verdicts: Sequence[Verdict]) -> str:
+def claims(verdicts: Sequence[Verdict]) -> str:
     """A list in Markdown."""
-    return "## Statements\n\n" + "".join(
+    return "## Claims\n\n" + "".join(
         f"- **{v.outcome}**: {v.claim} ({v.evidence})\n" for v in verdicts
     )
 
@@ -36,6 +37,16 @@ def experiment_name(folder: Path, suite: str) -> str:
     """The suite's name, with that of its folder unless it begins like that."""
     where = folder.resolve().name
     return suite if suite.startswith(where) else f"{where} {suite}"
+
+
+def media_key(path: Path) -> str:
+    """A picture or clip in the page's data."""
+    return f"{path.parents[1].name}/{path.name}"
+
+
+def page_part(name: str) -> str:
+    """A file of which the page is made."""
+    return (resources.files("goatrl") / "report" / "page" / name).read_text(encoding="utf-8")
 
 
 def span(counts: Iterable[int]) -> str:

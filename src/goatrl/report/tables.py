@@ -174,7 +174,7 @@ def markdown(table: Sequence[Entry]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def comma_separated(tables: Mapping[str, Sequence[Entry]]) -> str:
+def to_csv(tables: Mapping[str, Sequence[Entry]]) -> str:
     """All metrics in long form, one number a row; the deviation of a single seed is left empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")

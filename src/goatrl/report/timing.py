@@ -7,7 +7,6 @@ import dataclasses
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich import box
 from rich.markup import escape
@@ -15,8 +14,10 @@ from rich.table import Table
 
 from goatrl.experiments import timing
 from goatrl.experiments.claims import Verdict
+from goatrl.experiments.experiment import Experiment, Planned
 from goatrl.experiments.timing import Timing
-from goatrl.report.shared import as_typed, experiment_name, merged_versions, statements
+from goatrl.report.presentation import Json, Published
+from goatrl.report.shared import as_typed, claims, experiment_name, merged_versions, page_part
 
 BASE = "BC"  # of whose time the others' are multiples
 
@@ -59,16 +60,16 @@ def terminal(found: Sequence[Timing]) -> Table:
 
 def markdown(found: Sequence[Timing], verdicts: Sequence[Verdict]) -> str:
     lines = [
-        f"# {timing.SUITE.name}\n\n{timing.SUITE.summary}\n\nSeconds for {heading(found)}, "
+        f"# {timing.NAME}\n\n{timing.SUMMARY}\n\nSeconds for {heading(found)}, "
         "without compilation: the median by "
         f"{timing.CHUNKS} chunks of {found[0].interval} updates.\n",
         f"| | {' | '.join(HEADINGS)} |\n|---|{'---:|' * len(HEADINGS)}",
         *(f"| {each.label} | {' | '.join(_texts(found, each))} |" for each in found),
     ]
-    return "\n".join([*lines, "", statements(verdicts)])
+    return "\n".join([*lines, "", claims(verdicts)])
 
 
-def comma_separated(found: Sequence[Timing]) -> str:
+def to_csv(found: Sequence[Timing]) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(["label", "algorithm", "device", "seeds", "updates", "seconds", "low", "high"])
@@ -87,20 +88,35 @@ def comma_separated(found: Sequence[Timing]) -> str:
     return buffer.getvalue()
 
 
-# The page
-
-
-def describe(folder: Path) -> dict[str, Any] | None:
-    """All that the page shows of the times in a folder, if there are any."""
-    found = timing.read_all(folder)
+def publish(experiment: Experiment, folder: Path, planned: Sequence[Planned]) -> Published | None:
+    found = experiment.read(folder)
     if not found:
         return None
+    verdicts, name = experiment.claims(found), experiment.name
+    files = {f"{name}.md": markdown(found, verdicts), f"{name}.csv": to_csv(found)}
+    shown = (f"\n[bold]{name}[/bold]: {heading(found)}\n", terminal(found))
+    return Published(shown, files, verdicts)
+
+
+# The page
+
+script = page_part("timing.js")
+
+
+def sections(folders: Sequence[Path]) -> list[Json]:
+    """The times of each folder that has any."""
+    recorded = [(folder, timing.read_all(folder)) for folder in folders]
+    return [describe(folder, found) for folder, found in recorded if found]
+
+
+def describe(folder: Path, found: Sequence[Timing]) -> Json:
+    """All that the page shows of the times in a folder."""
     made_with = merged_versions(each.versions for each in found)
     return {
         "kind": "timing",
-        "name": experiment_name(folder, timing.SUITE.name),
-        "suite": timing.SUITE.name,
-        "about": timing.SUITE.summary,
+        "name": experiment_name(folder, timing.NAME),
+        "suite": timing.NAME,
+        "about": timing.SUMMARY,
         "of": heading(found),
         "base": BASE,
         "episodes": 0,
@@ -112,7 +128,7 @@ def describe(folder: Path) -> dict[str, Any] | None:
     }
 
 
-def _row(found: Sequence[Timing], each: Timing) -> dict[str, Any]:
+def _row(found: Sequence[Timing], each: Timing) -> Json:
     low, high = each.span
     numbers = {"value": each.seconds, "low": low, "high": high, "ratio": _ratio(found, each)}
     return {
@@ -122,8 +138,8 @@ def _row(found: Sequence[Timing], each: Timing) -> dict[str, Any]:
 
 
 def command(found: Sequence[Timing]) -> str:
-    config, words = found[0].config, ["goat", "bench", timing.SUITE.name]
-    if [each.label for each in found] != [column.label for column in timing.SUITE.columns]:
+    config, words = found[0].config, ["goat", "bench", timing.NAME]
+    if [each.label for each in found] != [column.label for column in timing.COLUMNS]:
         chosen = (each.config for each in found)
         words += ["--algorithms", *(as_typed(each.algorithm, each.source) for each in chosen)]
     words += ["--seeds", str(config.seeds)]

@@ -55,8 +55,8 @@ def record(
     size: int,
     on_step: Callable[[], None] | None = None,
 ) -> list[np.ndarray]:
-    """Frames of the first episodes by which agents are judged on a task; a green border in the end
-    means success, a red one not.
+    """Frames of the first episodes by which agents are evaluated on a task; a green border in the
+    end means success, a red one not.
     """
     starts, goals = (drawn[:episodes] for drawn in task.evaluation())
     simulator = group.family.simulator(len(goals))

@@ -24,10 +24,10 @@ from goatrl.training.online import Schedule
 from goatrl.types import Settings, unknown
 
 TEST_EPISODES = 1_000
-TEST_SEED = (2,)  # training draws by (seed, round), judging by (1, round)
+TEST_SEED = (2,)  # training draws by (seed, round), evaluating by (1, round)
 
 
-JUDGE_EVERY = 10
+EVALUATE_EVERY = 10
 
 
 def _group_of(robot: str) -> TaskGroup:
@@ -69,13 +69,13 @@ def plan(robot: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
         "physics": group.physics.strip(),
     }
     return OnlinePlan(
-        [(algorithm, seed)], group, [group.collection.task], schedule, rounds, JUDGE_EVERY, about
+        [(algorithm, seed)], group, [group.collection.task], schedule, rounds, EVALUATE_EVERY, about
     )
 
 
 def agents(run: OnlineRun) -> Agents:
-    """The agent of a run of `goat expert train` that was judged best. Its task is a standard one,
-    of no group.
+    """The agent of a run of `goat expert train` that was evaluated best. Its task is a standard
+    one, of no group.
     """
     about = run.about()
     chosen = plan(about["expert"], about["seed"], about["rounds"])

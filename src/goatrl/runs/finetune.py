@@ -28,7 +28,7 @@ from goatrl.types import Algorithm, GoatError, TrainState, unknown
 WAYS = ("ddpg_her", "own")
 EPISODES = 4_000  # of each seed: 196,000 environment steps
 CAPACITY = 20_000  # episodes in the buffer: the released code's 10^6 steps
-JUDGED_BY = (1, 1)  # members draw by (seed, round)
+EVALUATED_BY = (1, 1)  # members draw by (seed, round)
 
 
 def plan(
@@ -189,11 +189,11 @@ def _plan(
         group.tasks,
         schedule,
         rounds=episodes // recipe.round,
-        judge_every=recipe.judge_every,
+        evaluate_every=recipe.judge_every,
         about=_about(group, members, episodes, schedule, origin),
         trained=trained,
-        judged_episodes=recipe.judged_episodes,
-        judged_by=JUDGED_BY,
+        evaluated_episodes=recipe.judged_episodes,
+        evaluated_by=EVALUATED_BY,
     )
 
 

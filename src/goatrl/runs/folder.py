@@ -82,7 +82,7 @@ class Agents:
     members: Members
     state: TrainState
     spec: Spec
-    group: str | None  # on whose tasks they are judged unless others are named
+    group: str | None  # on whose tasks they are evaluated unless others are named
     unfinished: str = (
         ""  # where their training stopped, if it did so before its end, and what goes on with it
     )
@@ -124,7 +124,9 @@ class Agents:
         return act
 
 
-class Planned(Protocol):
+class RunPlan(Protocol):
+    """What a run is to do."""
+
     @property
     def identity(self) -> Identity:
         """All that decides the result of a run."""
@@ -162,7 +164,7 @@ class RunFolder:
                 f"{self.config_path} is damaged or not a run's ({error}); name another folder"
             ) from error
 
-    def prepare(self, plan: Planned) -> None:
+    def prepare(self, plan: RunPlan) -> None:
         """Make the folder this plan's, or find that it is already; never another one's."""
         if self.config_path.exists():
             self.identity().require(plan.identity, f"the run in {self.folder}")
@@ -182,7 +184,7 @@ class RunFolder:
     def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
         """Record evaluated episodes, of a group's tasks or of an environment.
 
-        What else was judged at the same step stays beside them: environments, and tasks of the
+        What else was evaluated at the same step stays beside them: environments, and tasks of the
         same group.
         """
         about = (
@@ -195,14 +197,14 @@ class RunFolder:
             before = json.loads((earlier.schema.metadata or {}).get(b"goatrl", b"{}"))
             if before.get("step") == step:
                 about = {**before, **about}
-                judged = set(table.column("task").to_pylist())
+                evaluated = set(table.column("task").to_pylist())
                 known = zip(
                     earlier.column("task").to_pylist(),
                     earlier.column("split").to_pylist(),
                     strict=True,
                 )
                 keep = [
-                    task not in judged and (split is None or about == before)
+                    task not in evaluated and (split is None or about == before)
                     for task, split in known
                 ]  # tasks have a split
                 table = pa.concat_tables(

@@ -13,6 +13,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,6 +71,11 @@ class RunConfig:
     @property
     def identity(self) -> Identity:
         return Identity(KIND, dataclasses.asdict(self), BESIDE)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> RunConfig:
+        tuples = {name: tuple(stored[name]) for name in ("seeds", "defaults")}
+        return cls(**{**stored, **tuples, "spec": Spec(**stored["spec"])})
 
     def members(self) -> Members:
         algorithm = composition(
@@ -130,8 +136,7 @@ class Run(RunFolder):
         if "checksum" not in stored:  # what learns online has no dataset
             raise GoatError(f"{self.folder} is not a run of `goat train`; name one that is")
         try:
-            tuples = {name: tuple(stored[name]) for name in ("seeds", "defaults")}
-            config = RunConfig(**stored | tuples | {"spec": Spec(**stored["spec"])})
+            config = RunConfig.from_json(stored)
         except (KeyError, TypeError) as error:
             raise GoatError(
                 f"{self.config_path} is of another version of goatrl ({error}); train it again"

@@ -5,7 +5,7 @@ runs/NAME/config.json              what is trained, on which tasks, how
           metrics.csv              round, environment steps, success while exploring and, at first
                                    and now and then, without noise
           checkpoint.safetensors   agents, buffers and statistics
-          best.safetensors         the agents of the round that was judged best
+          best.safetensors         the agents of the round that was evaluated best
           episodes.parquet         one row per evaluated episode
 """
 
@@ -44,12 +44,12 @@ class OnlinePlan:
     tasks: Sequence[Task]
     schedule: Schedule
     rounds: int
-    judge_every: int  # rounds
+    evaluate_every: int  # rounds
     about: Mapping[str, Any]
     trained: TrainState | None = None  # agents to go on from
-    judged_episodes: int = 128  # of each member, each time
+    evaluated_episodes: int = 128  # of each member, each time
     # these and the round draw them; members draw what they explore by (seed, round)
-    judged_by: tuple[int, ...] = (1,)
+    evaluated_by: tuple[int, ...] = (1,)
 
     @property
     def identity(self) -> Identity:
@@ -62,7 +62,7 @@ class Report:
 
     round: int  # 0: before the first one
     explored: float | None  # success with exploration
-    judged: float | None  # success without, if it was measured
+    evaluated: float | None  # success without, if it was measured
     losses: Mapping[str, float]
 
 
@@ -92,7 +92,7 @@ class OnlineRun(RunFolder):
         )
 
     def curves(self) -> dict[int, list[tuple[int, float]]]:
-        """Seed → environment steps and success without noise, as often as it was judged."""
+        """Seed → environment steps and success without noise, as often as it was evaluated."""
         if not self.metrics_path.exists():
             raise GoatError(
                 f"{self.folder} has no metrics.csv: it is not an online run, or stopped in its "
@@ -125,7 +125,7 @@ class OnlineRun(RunFolder):
         saved_at = time.monotonic()
         seeds = [seed for _, seed in plan.members]
         with stop_request() as stop:
-            at_start = None if begun else self._judge(plan, state.train, 0)
+            at_start = None if begun else self._evaluate(plan, state.train, 0)
             if at_start is not None:
                 yield Report(0, None, float(at_start.mean()), {})
             for done in train_online(
@@ -135,10 +135,10 @@ class OnlineRun(RunFolder):
                     done.chunk.check_finite(seeds)
                 except Diverged as error:
                     raise Diverged(f"{error}; the rounds before are in {self.folder}") from None
-                judged = None
-                if done.number % plan.judge_every == 0 or done.number == plan.rounds:
-                    judged = self._judge(plan, done.state.train, done.number)
-                self._append_metrics(plan, done, judged, at_start if done.number == 1 else None)
+                evaluated = None
+                if done.number % plan.evaluate_every == 0 or done.number == plan.rounds:
+                    evaluated = self._evaluate(plan, done.state.train, done.number)
+                self._append_metrics(plan, done, evaluated, at_start if done.number == 1 else None)
                 stopping = stop() and done.number < plan.rounds
                 if (
                     done.number == plan.rounds
@@ -155,7 +155,7 @@ class OnlineRun(RunFolder):
                 yield Report(
                     done.number,
                     float(done.success.mean()),
-                    None if judged is None else float(judged.mean()),
+                    None if evaluated is None else float(evaluated.mean()),
                     losses,
                 )
                 if stopping:
@@ -166,13 +166,13 @@ class OnlineRun(RunFolder):
                 if done.number == plan.rounds:
                     return
 
-    def _judge(self, plan: OnlinePlan, agents: TrainState, number: int) -> np.ndarray:
+    def _evaluate(self, plan: OnlinePlan, agents: TrainState, number: int) -> np.ndarray:
         """Success without noise of every member, on episodes that only this round draws. Keeps the
         agents if they are the best.
         """
-        drawn_by = [*plan.judged_by, number]
+        drawn_by = [*plan.evaluated_by, number]
         success = success_rate(
-            plan.members, agents, plan.group, plan.tasks, drawn_by, plan.judged_episodes
+            plan.members, agents, plan.group, plan.tasks, drawn_by, plan.evaluated_episodes
         )
         best = (
             float(checkpoint.describe(self.best_path)["success"])
@@ -185,7 +185,11 @@ class OnlineRun(RunFolder):
         return success
 
     def _append_metrics(
-        self, plan: OnlinePlan, done: Round, judged: np.ndarray | None, at_start: np.ndarray | None
+        self,
+        plan: OnlinePlan,
+        done: Round,
+        evaluated: np.ndarray | None,
+        at_start: np.ndarray | None,
     ) -> None:
         names = sorted(done.chunk.metrics)
         steps = done.number * plan.schedule.episodes * plan.group.spec.horizon
@@ -196,7 +200,7 @@ class OnlineRun(RunFolder):
                 for member, (_, seed) in enumerate(plan.members)
             ]
         for member, (_, seed) in enumerate(plan.members):
-            success = "" if judged is None else f"{judged[member]:.4f}"
+            success = "" if evaluated is None else f"{evaluated[member]:.4f}"
             losses = [f"{done.chunk.metrics[name][member].mean():.6g}" for name in names]
             rows.append([done.number, steps, seed, f"{done.success[member]:.4f}", success, *losses])
         metrics.append(

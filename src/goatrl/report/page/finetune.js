@@ -27,7 +27,7 @@ function tuningFacts(experiment) {
     ["Initialisations", `${experiment.algorithms.length}`],
     ["Seeds", experiment.seeds],
     ["Environment steps", experiment.steps.toLocaleString("en")],
-    ["Judged episodes", experiment.episodes.toLocaleString("en")],
+    ["Evaluated episodes", experiment.episodes.toLocaleString("en")],
     ...first,
     outcomes(experiment),
   );
@@ -82,14 +82,14 @@ function tuningChart(experiment, group) {
     s("text", { x: right + 12, y: heights[place], "font-size": 12 }, row.label)));
   const drawn = { x, y, top, bottom, left, right };
   const ends = group.rows.map((row) => `${row.label} from ${percent(row.mean[0])} to ${percent(row.mean.at(-1))}`).join("; ");
-  const about = `${group.level === null ? "" : `Random networks end at ${percent(group.level)}. `}${ends}. Arrow keys go from judgement to judgement.`;
+  const about = `${group.level === null ? "" : `Random networks end at ${percent(group.level)}. `}${ends}. Arrow keys go from evaluation to evaluation.`;
   const chart = picture(`${group.label}: success while agents go on online`, about, width, height, ...shapes, ...stops(experiment, group, drawn));
-  chart.setAttribute("role", "group"); // judgements inside can be read one by one
+  chart.setAttribute("role", "group"); // evaluations inside can be read one by one
   chart.addEventListener("keydown", moveAmongStops);
   return chart;
 }
 
-/** A stripe for every judgement, which shows the values of all lines there. */
+/** A stripe for every evaluation, which shows the values of all lines there. */
 function stops(experiment, group, { x, y, top, bottom, left, right }) {
   const steps = [...new Set(group.rows.flatMap((row) => row.steps))].sort((one, other) => one - other);
   return steps.map((at, place) => {
@@ -112,7 +112,7 @@ function stops(experiment, group, { x, y, top, bottom, left, right }) {
   });
 }
 
-/** One judgement of a chart is a stop of the Tab key; arrows, Home and End go to the others. */
+/** One evaluation of a chart is a stop of the Tab key; arrows, Home and End go to the others. */
 function moveAmongStops(event) {
   const all = [...event.currentTarget.querySelectorAll(".stop")];
   const place = all.indexOf(event.target.closest(".stop"));
@@ -132,8 +132,8 @@ function tuningCurves(experiment) {
     h("span", { class: "soft" }, `Success without noise (%) in ${group.tasks.map((task) => task.name).join(", ")}, by environment steps of each seed`),
   ], tuningChart(experiment, group))));
   return section("Success while agents go on online",
-    h("p", { class: "key" }, "Line: mean over seeds; band: 95 % interval over seeds", random ? "; dotted: where random networks end; ring: the first judgement that is as high. " : ". ",
-      "Point at a chart (or go to it with Tab and the arrow keys) to see the values of a judgement."),
+    h("p", { class: "key" }, "Line: mean over seeds; band: 95 % interval over seeds", random ? "; dotted: where random networks end; ring: the first evaluation that is as high. " : ". ",
+      "Point at a chart (or go to it with Tab and the arrow keys) to see the values of a evaluation."),
     live(panels));
 }
 
@@ -155,7 +155,7 @@ function tuningTable(experiment) {
       group.level === null ? null : h("span", { class: "soft" }, ` random ends at ${percent(group.level)}`)))),
     ...group.rows.map((row) => line(group, row))));
   return section("Steps to where random networks end",
-    h("p", { class: "key" }, `The end is the mean of the last ${experiment.last} judgements. Steps are those of the environment, of one seed, up to the first judgement that `
+    h("p", { class: "key" }, `The end is the mean of the last ${experiment.last} evaluations. Steps are those of the environment, of one seed, up to the first evaluation that `
       + "is as high as random networks are in the end: of the mean curve, with its interval over seeds (where random networks end is resampled as well), and of "
       + "each seed’s own curve. ", h("strong", {}, "Bold"), ": the fewest."),
     frameOf("Steps to where random networks end", h("table", { class: "results reach" },
@@ -173,3 +173,5 @@ function tuningView(experiment) {
     reproduction(experiment, "How each initialisation was trained and went on is below."),
     ...experiment.groups.map((group) => settings(experiment, group, `Settings, ${group.label}`)));
 }
+
+KINDS.finetune = { facts: tuningFacts, view: tuningView };

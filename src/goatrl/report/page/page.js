@@ -137,20 +137,17 @@ function summaryFacts(experiment) {
   );
 }
 
-// Experiments with a view of their own, each in a file of its own: what a card says, and the view.
-const KINDS = { finetune: [tuningFacts, tuningView], timing: [timingFacts, timingView] };
-
 function overview() {
   const cards = DATA.experiments.map((experiment) =>
     h("article", { class: "card" },
       h("h2", {}, h("a", { href: address(experiment.name) }, experiment.name)),
       h("p", { class: "soft small" }, experiment.about),
-      (KINDS[experiment.kind]?.[0] ?? summaryFacts)(experiment)),
+      KINDS[experiment.kind].facts(experiment)),
   );
   const episodes = DATA.experiments.reduce((sum, experiment) => sum + experiment.episodes, 0);
   return h("div", { class: "view" },
     h("h1", { tabindex: "-1" }, "Benchmark report"),
-    h("p", { class: "lead" }, `${plural(DATA.experiments.length, "experiment")}, ${plural(episodes, "judged episode")}. Every number is `
+    h("p", { class: "lead" }, `${plural(DATA.experiments.length, "experiment")}, ${plural(episodes, "evaluated episode")}. Every number is `
       + "computed from raw records, beside the paper’s where it has one. IID tasks lie where the dataset has been, OOD tasks where it has not."),
     h("div", { class: "cards" }, ...cards));
 }
@@ -164,9 +161,8 @@ function verdicts(experiment) {
     return h("li", {}, h("span", { class: `mark ${style}` }, mark), h("div", {}, h("p", {}, claim), h("p", { class: "soft small" }, evidence)));
   });
   return section("The paper’s conclusions",
-    h("p", { class: "soft small" }, experiment.kind === "timing"
-      ? "Each is a statement about times: decided where the chunks of two algorithms do not overlap."
-      : "Each is a statement about numbers, tried on resamples of the seeds: held if true in at least 97.5 % of them, not held if in at most 2.5 %, undecided otherwise. Whether one algorithm improves on another is undecided where the interval of that probability includes 1/2."),
+    h("p", { class: "soft small" }, KINDS[experiment.kind].rule
+      ?? "Each is a claim about numbers, tried on resamples of the seeds: held if true in at least 97.5 % of them, not held if in at most 2.5 %, undecided otherwise. Whether one algorithm improves on another is undecided where the interval of that probability includes 1/2."),
     h("ul", { class: "verdicts" }, ...items),
     rest ? h("p", { class: "soft small" }, `${rest} of ${experiment.verdicts.length} not checked: they need cells that were not run.`) : null);
 }
@@ -698,19 +694,23 @@ function groupView(experiment, group) {
     settings(experiment, group));
 }
 
+KINDS.grid = { facts: summaryFacts, view: experimentView, groupView };
+
 // Which view
 
 function view(parts) {
   if (parts[0] === "everything") {
-    const all = DATA.experiments.flatMap((experiment) => (experiment.kind ? [KINDS[experiment.kind][1](experiment)]
-      : [experimentView(experiment), ...experiment.groups.map((group) => groupView(experiment, group))]));
+    const all = DATA.experiments.flatMap((experiment) => {
+      const kind = KINDS[experiment.kind];
+      return [kind.view(experiment), ...(kind.groupView ? experiment.groups.map((group) => kind.groupView(experiment, group)) : [])];
+    });
     return ["Everything", [overview(), ...all]];
   }
   const experiment = DATA.experiments.find((each) => each.name === parts[0]) || (DATA.experiments.length === 1 ? DATA.experiments[0] : null);
   if (!experiment) return ["Benchmark report", [overview()]];
-  if (experiment.kind) return [experiment.name, [KINDS[experiment.kind][1](experiment)]];
-  const group = experiment.groups.find((each) => each.name === parts[1]);
-  return group ? [`${group.label}, ${experiment.name}`, [groupView(experiment, group)]] : [experiment.name, [experimentView(experiment)]];
+  const kind = KINDS[experiment.kind];
+  const group = kind.groupView && experiment.groups.find((each) => each.name === parts[1]);
+  return group ? [`${group.label}, ${experiment.name}`, [kind.groupView(experiment, group)]] : [experiment.name, [kind.view(experiment)]];
 }
 
 function show(first) {

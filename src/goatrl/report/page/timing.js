@@ -41,3 +41,9 @@ function timingView(experiment) {
     verdicts(experiment),
     reproduction(experiment, "Episodes are made up, as many as a dataset of Push has: times do not depend on what is in them."));
 }
+
+KINDS.timing = {
+  facts: timingFacts,
+  view: timingView,
+  rule: "Each is a claim about times: decided where the chunks of two algorithms do not overlap.",
+};

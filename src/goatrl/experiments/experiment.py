@@ -1,0 +1,195 @@
+"""What all experiments have in common, whatever they measure: a plan, jobs, records, claims.
+
+An experiment is data with a name. `plan` says which records are wanted and which are missing, `run`
+makes those, `read` reads them, `claims` are functions of them. How records are shown, as tables
+and on the page, is told in `goatrl.report.presentation`, under the same kind.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from goatrl.experiments.claims import Verdict
+from goatrl.experiments.suites import Column
+from goatrl.tasks import TaskGroup
+from goatrl.types import GoatError, unknown
+
+OPTIONS = ("groups", "data", "episodes")  # that not every experiment takes
+Prepare = Callable[[Sequence[str]], None]  # told the groups whose own datasets will be opened
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What the user asks of an experiment; what is empty is left to it."""
+
+    seeds: int = 5
+    groups: Sequence[str] = ()
+    algorithms: Sequence[str] = ()
+    data: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    updates: int | None = None
+    episodes: int | None = None
+
+    def check(self, experiment: Experiment) -> None:
+        """Refuse, by their names, options that the experiment does not take."""
+        given = [name for name in OPTIONS if getattr(self, name)]
+        if wrong := [f"--{name}" for name in given if name not in experiment.options]:
+            raise GoatError(f"{experiment.name} does not take {' and '.join(wrong)}; leave it out")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The seeds of a record that are to be made, described by words and numbers that JSON can hold:
+    any process that knows the experiment, its algorithms and datasets can make them.
+    """
+
+    experiment: str
+    label: str
+    seeds: tuple[int, ...]
+    about: Mapping[str, Any]  # what the experiment needs to make them
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Job:
+        return cls(**{**stored, "seeds": tuple(stored["seeds"])})
+
+
+class Planned(Protocol):
+    """A record that is wanted."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def group(self) -> TaskGroup: ...
+
+    @property
+    def recorded(self) -> Any | None:
+        """What its folder holds of it."""
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Seeds that are not recorded."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far something is that some records wait for."""
+
+    cells: Sequence[Planned]
+    what: str  # "training", for example
+    done: int
+    total: int
+    losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    success: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    recorded: Any | None = None  # the one record that is ready now
+
+    @property
+    def title(self) -> str:
+        return f"{self.what} {title(self.cells)}"
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def title(cells: Sequence[Planned]) -> str:
+    labels = [cell.label for cell in cells]
+    shown = ", ".join(labels) if len(labels) <= 2 else f"{labels[0]} and {len(labels) - 1} more"
+    return f"{shown} on {cells[0].group.label}"
+
+
+class Experiment(Protocol):
+    @property
+    def kind(self) -> str:
+        """By which it is presented."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def summary(self) -> str: ...
+
+    @property
+    def groups(self) -> Sequence[str]: ...
+
+    @property
+    def columns(self) -> Sequence[Column]: ...
+
+    @property
+    def home(self) -> str:
+        """The folder below `bench` that its records go to if no other one is named."""
+
+    @property
+    def unit(self) -> str:
+        """What a record is called."""
+
+    @property
+    def options(self) -> Collection[str]:
+        """Those of `OPTIONS` that it takes."""
+
+    def plan(self, folder: Path, request: Request, prepare: Prepare) -> Sequence[Any]:
+        """All records that are wanted, each a `Planned`."""
+
+    def notes(self, planned: Sequence[Any]) -> Sequence[str]:
+        """What there is to say before anything runs, such as how long it may take."""
+
+    def job(self, planned: Any) -> Job:
+        """What is missing of a record, as a description."""
+
+    def ready(self, job: Job) -> Any:
+        """A description as a `Planned` again, in whichever process."""
+
+    def run(self, planned: Sequence[Any], folder: Path, on_progress: OnProgress) -> list[str]:
+        """Make what is missing. Returns what diverged, which stops nothing else."""
+
+    def brief(self, record: Any) -> str:
+        """A record in a few figures."""
+
+    def read(self, folder: Path) -> Sequence[Any]:
+        """The records of a folder that it is about, or is compared with."""
+
+    def claims(self, found: Sequence[Any]) -> list[Verdict]:
+        """What the paper concludes, checked from records alone."""
+
+
+class Executor(Protocol):
+    def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
+        """Make what jobs describe, each recorded in the folder as soon as it is done. Returns what
+        diverged.
+        """
+
+
+class LocalExecutor:
+    """All jobs in this process, as their experiment shares it out between device and cores."""
+
+    def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
+        failures = []
+        for name in dict.fromkeys(job.experiment for job in jobs):
+            chosen = get(name)
+            planned = [chosen.ready(job) for job in jobs if job.experiment == name]
+            failures += chosen.run(planned, folder, on_progress)
+        return failures
+
+
+_EXPERIMENTS: dict[str, Experiment] = {}
+
+
+def register(experiment: Experiment) -> None:
+    """Make an experiment known to `goat bench` and `goat list` under its name."""
+    if experiment.name in _EXPERIMENTS:
+        raise GoatError(f"an experiment named '{experiment.name}' exists already")
+    _EXPERIMENTS[experiment.name] = experiment
+
+
+def experiments() -> dict[str, Experiment]:
+    return dict(_EXPERIMENTS)
+
+
+def get(name: str) -> Experiment:
+    if name not in _EXPERIMENTS:
+        raise unknown("suite", name, _EXPERIMENTS)
+    return _EXPERIMENTS[name]
