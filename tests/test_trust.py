@@ -173,7 +173,7 @@ def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(
 def test_fine_tuning_by_ones_own_algorithm(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = Finetuning(5, batch_size=8, round=4, judge_every=2, judged_episodes=4)
+    recipe = Finetuning(5, batch_size=8, round=4, evaluate_every=2, evaluated_episodes=4)
     monkeypatch.setitem(vars(tasks.get(REACH).family), "finetuning", recipe)
     generator = np.random.default_rng(0)
     achieved = 1.0 + 0.1 * generator.normal(size=(5, 11, 3))

@@ -589,7 +589,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         suite = dataclasses.replace(SUITES[name], groups=(SMALL,), columns=columns)
         monkeypatch.setitem(SUITES, name, suite)
         monkeypatch.setitem(experiment._EXPERIMENTS, name, kind.Finetuning(suite))
-    recipe = Finetuning(5, batch_size=8, round=4, judge_every=1, judged_episodes=4)
+    recipe = Finetuning(5, batch_size=8, round=4, evaluate_every=1, evaluated_episodes=4)
     monkeypatch.setitem(vars(tasks.get(SMALL).family), "finetuning", recipe)
     episodes: Episodes = small_problem(SMALL).episodes
     datasets.save(episodes, Path("small.npz"))

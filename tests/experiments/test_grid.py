@@ -309,7 +309,7 @@ def test_of_an_algorithm_of_any_kind_is_kept_what_acts() -> None:
 
 def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     group = tasks.get("reach-left-right")
-    assert [task.name for task in group.judged()] == ["Right", "Left", "Coverage"]
+    assert [task.name for task in group.evaluated()] == ["Right", "Left", "Coverage"]
     assert group.coverage is not None
     _, goals = group.coverage.evaluation()
     assert goals.shape == (100, 3)
@@ -321,7 +321,7 @@ def test_a_cell_that_the_main_table_shares_has_its_map_whichever_suite_runs_it()
     """MSG+HER of the main table is also the column c = 5 of its ablation."""
     recorded = Path(__file__).parents[2] / "results/robots"
     planned = grid.plan(suites.get("ablation-msg"), recorded, seeds=5, groups=["push-left-right"])
-    assert [cell.label for cell in planned if cell.tasks == cell.group.judged()] == ["c=5"]
+    assert [cell.label for cell in planned if cell.tasks == cell.group.evaluated()] == ["c=5"]
     assert [cell.label for cell in planned if cell.tasks == cell.group.tasks] == [
         "c=1",
         "c=3",

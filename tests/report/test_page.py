@@ -71,7 +71,7 @@ def make_cell(group: TaskGroup, column: suites.Column, seeds: int) -> Cell:
     published = paper.results("benchmark_success", "success")
     rng = np.random.default_rng([SUITE.groups.index(group.name), SUITE.columns.index(column)])
     parts = []
-    for task in group.judged():
+    for task in group.evaluated():
         starts, goals = task.evaluation()
         rates = {
             each.split: published[group.label, each.name, column.label][0] / 100

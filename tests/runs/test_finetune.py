@@ -46,7 +46,7 @@ EPISODES = 12  # everywhere, so that programs are compiled once
 
 @pytest.fixture(autouse=True)
 def small_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = Finetuning(5, batch_size=8, round=4, judge_every=2, judged_episodes=4)
+    recipe = Finetuning(5, batch_size=8, round=4, evaluate_every=2, evaluated_episodes=4)
     # the robot itself is frozen, and another one would compile another model
     monkeypatch.setitem(vars(GROUP.family), "finetuning", recipe)
 

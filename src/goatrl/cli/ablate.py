@@ -15,9 +15,10 @@ from tyro.conf import arg
 
 from goatrl.cli.console import console, out_of_range, plural
 from goatrl.cli.datasets import ensure
-from goatrl.cli.training import check_place, evaluate_agents, per_seed, train_with_progress
+from goatrl.cli.training import check_place, evaluate_agents, train_with_progress
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import write_text
+from goatrl.evaluation.summary import per_task
 from goatrl.experiments import suites
 from goatrl.experiments.suites import Column
 from goatrl.report import figures, tables
@@ -150,12 +151,9 @@ class Rung:
 
 def summarise(place: int, column: Column, table: pa.Table) -> Rung:
     """Of several tasks the mean, each counting as much."""
-    names = np.asarray(table.column("task").to_pylist())
-    parts = [table.filter(names == task) for task in dict.fromkeys(names.tolist())]
-    success, returns = (
-        np.mean([per_seed(part, metric) for part in parts], axis=0)
-        for metric in ("success", "return")
-    )
+    found = per_task(table)
+    success = np.mean([each.success for each in found], axis=0)
+    returns = np.mean([each.returns for each in found], axis=0)
     return Rung(place, column, success, returns)
 
 

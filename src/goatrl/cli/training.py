@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import pyarrow as pa
 from rich.table import Table
 from tyro.conf import Positional, UseAppendAction, arg
@@ -26,6 +25,7 @@ from goatrl.cli.datasets import ensure
 from goatrl.data.problems import Problem, open_problem
 from goatrl.evaluation import environments
 from goatrl.evaluation.episodes import evaluate
+from goatrl.evaluation.summary import per_task
 from goatrl.experiments import loading
 from goatrl.report import tables
 from goatrl.runs.folder import Agents, RunFolder
@@ -187,13 +187,12 @@ class Evaluate:
         shown = Table(title=f"{trained.label} on {name}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
             shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
-        for task in dict.fromkeys(table.column("task").to_pylist()):
-            rows = table.filter(np.asarray(table.column("task").to_pylist()) == task)
-            found = (per_seed(rows, "success"), per_seed(rows, "return"))
+        for each in per_task(table):
+            found = (each.success, each.returns)
             numbers = [
                 tables.number(values.mean(), tables.deviation(values), 2) for values in found
             ]
-            shown.add_row(task, rows.column("split")[0].as_py(), *numbers, str(rows.num_rows))
+            shown.add_row(each.task, each.split, *numbers, str(each.episodes))
         console.print(shown)
         console.print(f"wrote {RunFolder(self.folder).episodes_path}")
 
@@ -251,10 +250,3 @@ def evaluate_agents(
         table, where if isinstance(where, TaskGroup) else None, trained.step
     )
     return table
-
-
-def per_seed(rows: pa.Table, metric: str) -> np.ndarray:
-    """Means over the episodes of each seed."""
-    seeds = rows.column("seed").to_numpy()
-    values = np.asarray(rows.column(metric).to_pylist(), float)
-    return np.array([values[seeds == seed].mean() for seed in dict.fromkeys(seeds.tolist())])

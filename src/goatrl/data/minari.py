@@ -149,7 +149,7 @@ def describe(group: TaskGroup) -> dict[str, str]:
     )
     stays = "ends" if group.collection.by_end else "stays"
     return {
-        "description": f"{group.label}: {stays} in the region of {seen}; agents are judged there "
+        "description": f"{group.label}: {stays} in the region of {seen}; agents are evaluated there "
         f"and on {', '.join(unseen)}",
         "author": "goatrl",
         "algorithm": f"expert with noise {group.collection.noise:g} and "
@@ -251,7 +251,7 @@ def _holds(name: str, checksum: str, goal_threshold: float) -> bool:
 
 
 def _environments(group: TaskGroup | None) -> dict[str, Any]:
-    """Where the data comes from and where agents are judged, for `recover_environment`; a reader
+    """Where the data comes from and where agents are evaluated, for `recover_environment`; a reader
     without goatrl ignores it.
     """
     if group is None or not all(is_registered(group, task) for task in group.tasks):

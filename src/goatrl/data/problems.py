@@ -14,7 +14,7 @@ from goatrl.types import Episodes, GoatError, Settings, Spec
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
-    """What an agent is trained on. Without a task group there is nothing to judge it by."""
+    """What an agent is trained on. Without a task group there is nothing to evaluate it on."""
 
     episodes: Episodes
     spec: Spec

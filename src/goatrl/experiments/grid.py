@@ -364,4 +364,4 @@ def evaluated_tasks(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple
         if column.algorithm == config.algorithm
     ]
     shared = any(not config.composition.diff(_composition(column, group)) for column in drawn)
-    return group.judged() if suite.maps or shared else group.tasks
+    return group.evaluated() if suite.maps or shared else group.tasks

@@ -50,8 +50,8 @@ class Finetuning:
     batches: int  # for every episode
     batch_size: int = 512
     round: int = 8  # episodes that are collected side by side, before their batches
-    judge_every: int = 25  # rounds
-    judged_episodes: int = 100
+    evaluate_every: int = 25  # rounds
+    evaluated_episodes: int = 100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

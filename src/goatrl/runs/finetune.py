@@ -189,10 +189,10 @@ def _plan(
         group.tasks,
         schedule,
         rounds=episodes // recipe.round,
-        evaluate_every=recipe.judge_every,
+        evaluate_every=recipe.evaluate_every,
         about=_about(group, members, episodes, schedule, origin),
         trained=trained,
-        evaluated_episodes=recipe.judged_episodes,
+        evaluated_episodes=recipe.evaluated_episodes,
         evaluated_by=EVALUATED_BY,
     )
 
@@ -229,8 +229,8 @@ def _about(
         "seeds": [seed for _, seed in members],
         "episodes": episodes,
         "schedule": dataclasses.asdict(schedule),
-        "evaluate_every": recipe.judge_every,
-        "evaluated_episodes": recipe.judged_episodes,
+        "evaluate_every": recipe.evaluate_every,
+        "evaluated_episodes": recipe.evaluated_episodes,
     }
 
 

@@ -29,7 +29,7 @@ class Task:
     split: Split
     start: Region
     goal: Region
-    episodes: int = 200  # how many an agent is judged by
+    episodes: int = 200  # how many an agent is evaluated on
     bound: float = np.inf  # walls of PointReach
 
     def draw(self, seed: int | Sequence[int], count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +42,7 @@ class Task:
         return starts, self.goal.sample(np.random.default_rng(of_goals), count)
 
     def evaluation(self) -> tuple[np.ndarray, np.ndarray]:
-        """The starts and goals by which every agent is judged."""
+        """The starts and goals by which every agent is evaluated."""
         return self.draw(EVALUATION_SEED, self.episodes)
 
 
@@ -84,7 +84,7 @@ class Script(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TaskGroup:
-    """One dataset and the tasks on which agents trained on it are judged, with the paper's settings
+    """One dataset and the tasks on which agents trained on it are evaluated, with the paper's settings
     for it.
     """
 
@@ -132,7 +132,7 @@ class TaskGroup:
         return np.asarray(inside[:, -1] if by_end else inside.all(axis=-1))
 
     def evaluation_checksum(self) -> str:
-        """SHA-256 over all that agents are judged by: another start, goal, threshold, horizon or
+        """SHA-256 over all that agents are evaluated on: another start, goal, threshold, horizon or
         physics is another evaluation.
         """
         digest = hashlib.sha256(
@@ -145,7 +145,7 @@ class TaskGroup:
             digest.update(np.ascontiguousarray(goals, np.float32).tobytes())
         return digest.hexdigest()
 
-    def judged(self) -> tuple[Task, ...]:
+    def evaluated(self) -> tuple[Task, ...]:
         """All that agents are run on."""
         return self.tasks if self.coverage is None else (*self.tasks, self.coverage)
 
