@@ -149,8 +149,8 @@ def describe(group: TaskGroup) -> dict[str, str]:
     )
     stays = "ends" if group.collection.by_end else "stays"
     return {
-        "description": f"{group.label}: {stays} in the region of {seen}; agents are evaluated there "
-        f"and on {', '.join(unseen)}",
+        "description": f"{group.label}: {stays} in the region of {seen}; agents are evaluated "
+        f"there and on {', '.join(unseen)}",
         "author": "goatrl",
         "algorithm": f"expert with noise {group.collection.noise:g} and "
         f"{group.collection.random:.0%} random actions",

@@ -84,8 +84,8 @@ class Script(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class TaskGroup:
-    """One dataset and the tasks on which agents trained on it are evaluated, with the paper's settings
-    for it.
+    """One dataset and the tasks on which agents trained on it are evaluated, with the paper's
+    settings for it.
     """
 
     name: str
