@@ -29,6 +29,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 
 browser:
 	@if command -v chromedriver >/dev/null; then for name in $(BROWSERS); do command -v $$name >/dev/null && exit 0; done; fi; \

@@ -66,7 +66,7 @@ class HIQL:
         won = weight(batch.extra_observations["way"], batch.policy_goal)
         high = jnp.mean(won * jnp.mean(off**2, axis=-1))
         losses = {"value_loss": value_loss, "low_loss": low, "high_loss": high}
-        return sum(losses.values()), losses
+        return value_loss + low + high, losses
 
     def update(self, state: TrainState, batch: Batch, key: jax.Array) -> tuple[TrainState, Metrics]:
         slopes, metrics = jax.grad(self.loss, has_aux=True)(state.params, state.target, batch)

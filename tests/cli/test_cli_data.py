@@ -40,7 +40,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_means_the_groups_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither PointReach's, which are made whenever they are needed, nor variants."""
-    made, drawn = [], []
+    made: list[str] = []
+    drawn: list[str] = []
     monkeypatch.setattr(
         cli.data, "make_with_progress", lambda group, threads: made.append(group.name)
     )

@@ -51,7 +51,7 @@ def test_an_expert_acts_as_the_network_it_was_trained_as() -> None:
     halves = [
         tuple(np.float64(np.float32(value[cut])) for value in statistics.values()) for cut in cuts
     ]
-    expert = experts.Expert("any", layers, *halves, {})
+    expert = experts.Expert("any", layers, halves[0], halves[1], {})
     observations, goals = 10 * generator.normal(size=(20, 4)), 10 * generator.normal(size=(20, 3))
     expected = policy_action(
         params,
@@ -243,8 +243,8 @@ def test_a_damaged_or_foreign_beginning_is_not_taken_up(
         other.save(partial)
     else:
         partial.write_bytes(damage)
-    one, other = cache.make(group, partial=partial), cache.make(group)
-    assert one.checksum() == other.checksum()
+    one, fresh = cache.make(group, partial=partial), cache.make(group)
+    assert one.checksum() == fresh.checksum()
 
 
 def test_the_cache(tmp_path: Path) -> None:

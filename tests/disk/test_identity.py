@@ -28,7 +28,7 @@ def with_(**changes: object) -> Identity:
     return Identity("run", ABOUT | changes, BESIDE)
 
 
-def with_numbers(defaults: tuple[str, ...] = ABOUT["defaults"], **changes: object) -> Identity:
+def with_numbers(defaults: object = ABOUT["defaults"], **changes: object) -> Identity:
     return with_(hyperparameters=ABOUT["hyperparameters"] | changes, defaults=defaults)
 
 

@@ -632,11 +632,11 @@ def test_a_suite_from_beginning_to_end(
     with monkeypatch.context() as patch:
         patch.setattr(Run, "train", forbidden)
         assert bench(*chosen) == 0
-    told = capsys.readouterr().out
-    assert "reach-left-right, GOAT:" in told
-    assert "wrote finetune-ddpg.md, finetune-ddpg.csv to out" in told
+    printed = capsys.readouterr().out
+    assert "reach-left-right, GOAT:" in printed
+    assert "wrote finetune-ddpg.md, finetune-ddpg.csv to out" in printed
     assert any(
-        f"{word}: Reach Left-Right: {finetuning.FASTER}" in " ".join(told.split())
+        f"{word}: Reach Left-Right: {finetuning.FASTER}" in " ".join(printed.split())
         for word in ("held", "undecided", "not held")
     )
 

@@ -226,8 +226,8 @@ def test_a_killed_run_leaves_the_same_files(tmp_path: Path) -> None:
     assert [report.round for report in killed.train(plan(4))] == [4]
     assert killed.metrics_path.read_text() == whole.metrics_path.read_text()
     for name in ("checkpoint_path", "best_path"):
-        like = start(MEMBERS[:1], GROUP.spec, SCHEDULE)
-        like = like if name == "checkpoint_path" else like.train
+        whole_state = start(MEMBERS[:1], GROUP.spec, SCHEDULE)
+        like = whole_state if name == "checkpoint_path" else whole_state.train
         same(
             checkpoint.restore(getattr(killed, name), like),
             checkpoint.restore(getattr(whole, name), like),
