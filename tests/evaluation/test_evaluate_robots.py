@@ -34,7 +34,7 @@ class Servo:
         return jnp.concatenate([jnp.clip(towards, -1.0, 1.0), jnp.zeros((len(goal), 1))], axis=-1)
 
 
-def agents(*signs: float) -> Any:
+def agents(*signs: float) -> tuple[Any, Any]:
     return [(Servo(10.0), seed) for seed in range(len(signs))], acting(sign=jnp.asarray(signs))
 
 
