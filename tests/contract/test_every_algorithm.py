@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import jax
@@ -53,12 +53,24 @@ def build(name: str):
     return override(algorithm, {"architecture.hidden": SMALL}) if known else algorithm
 
 
+_last: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _programs_of_one_algorithm_at_a_time(request: pytest.FixtureRequest) -> None:
+    """Those of all algorithms together would fill gigabytes."""
+    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
+    if name and _last != [name]:
+        _last[:] = [name]
+        jax.clear_caches()
+
+
 def run(members) -> offline.Chunk:
     *_, last = offline.train(members, SPEC, EPISODES, updates=8, batch_size=16, interval=4)
     return last
 
 
-@cache
+@lru_cache(maxsize=1)  # tests of one algorithm run one after the other
 def trained(name: str) -> offline.Chunk:
     return run([(build(name), seed) for seed in SEEDS])
 
