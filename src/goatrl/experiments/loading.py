@@ -62,11 +62,12 @@ def of_run(folder: Path) -> Agents:
             return expert_training.agents(OnlineRun(folder))
     except KeyError as error:
         raise GoatError(
-            f"{folder} is of another version of goatrl: its config.json has no {error}; make it "
-            "again"
+            f"{folder} was written by another version of goatrl (its config.json has no {error}); "
+            "make it again"
         ) from error
     if "checksum" in about:
         return Run(folder).agents()
     raise GoatError(
-        f"{folder} is no run; name a folder of `goat train`, `goat finetune` or `goat expert train`"
+        f"{folder} is not a run; specify a folder of `goat train`, `goat finetune` or `goat expert "
+        "train`"
     )

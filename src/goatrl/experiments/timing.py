@@ -130,7 +130,7 @@ def plan(
     configuration is refused.
     """
     if seeds < 1:
-        raise GoatError(f"at least one seed is needed, not {seeds}")
+        raise GoatError(f"the number of seeds must be at least 1, not {seeds}")
     updates, batch_size = (
         GROUP.settings.updates if updates is None else updates,
         GROUP.settings.batch_size,
@@ -164,8 +164,8 @@ def plan(
     devices, here = {timing.versions["device"] for timing in present.values()}, versions()["device"]
     if any(each.recorded is None for each in planned) and devices - {here}:
         raise GoatError(
-            f"{folder} holds times of {', '.join(sorted(devices))}, this is {here}; choose "
-            "another --out"
+            f"{folder} has times measured on {', '.join(sorted(devices))}, but this is {here}; "
+            "choose another --out"
         )
     return planned
 

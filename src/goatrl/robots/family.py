@@ -92,4 +92,4 @@ class Family(abc.ABC):
 
     def simulator(self, count: int, threads: int | None = None) -> Simulator:
         """So many of the robot, to be stepped from outside."""
-        raise GoatError(f"{self.name} has no simulator that could be stepped from outside")
+        raise GoatError(f"{self.name} has no simulator; use a robot group (see `goat list`)")

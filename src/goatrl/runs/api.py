@@ -130,7 +130,7 @@ def evaluate(
     name = group or agents.group
     if name is None:
         raise GoatError(
-            "these agents were trained without a task group; name a group, or an environment"
+            "these agents were trained without a task group; specify a group or an environment"
         )
     where = tasks.get(name)
     where.check_fits(agents.spec, agents.label)

@@ -20,9 +20,9 @@ def register_task_group(group: TaskGroup) -> TaskGroup:
         The same group.
     """
     if group.name in _GROUPS:
-        raise GoatError(f"there is a task group {group.name} already; choose another name")
+        raise GoatError(f"a task group named {group.name} already exists; choose another name")
     if families().get(group.family.name, group.family) is not group.family:
-        raise GoatError(f"there is a robot {group.family.name} already; choose another name")
+        raise GoatError(f"a robot named {group.family.name} already exists; choose another name")
     _GROUPS[group.name] = group
     return group
 

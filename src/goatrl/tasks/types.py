@@ -119,8 +119,8 @@ class TaskGroup:
             given, needed = getattr(spec, field), getattr(self.spec, field)
             if given != needed:
                 raise GoatError(
-                    f"{what} does not fit {self.name}: its {field} is {given}, the tasks have "
-                    f"{needed}"
+                    f"{what} does not fit {self.name}: its {field} is {given}, but the tasks "
+                    f"have {needed}"
                 )
 
     def kept(self, achieved: np.ndarray) -> np.ndarray:
