@@ -31,16 +31,16 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def register(label: str, revision: int = 1) -> Callable[[Build], Build]:
-    """A decorator that makes an algorithm known under the name of the function that builds it.
+    """A decorator that registers an algorithm under the name of the function that builds it.
 
     Args:
-        label: as tables print it.
-        revision: raise it whenever the algorithm computes something else than before. What was
-            recorded with another revision is refused, never mixed.
+        label: the name in tables.
+        revision: raise it whenever the algorithm's arithmetic changes. Records of other revisions
+            are refused, never mixed in.
 
     Returns:
-        A decorator for a function from `Settings` to an algorithm. The first line of its docstring
-        is what `goat list` shows.
+        A decorator for a function from `Settings` to an algorithm. `goat list` shows the first line
+        of its docstring.
     """
 
     def add(build: Build) -> Build:

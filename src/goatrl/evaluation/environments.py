@@ -160,7 +160,7 @@ def _stretched(actions: np.ndarray, space: Any) -> np.ndarray:
 
 @contextmanager
 def _opened(name: str, spec: Spec, count: int) -> Iterator[VectorEnv]:
-    """So many of an environment, checked to fit agents of this spec."""
+    """`count` copies of an environment, checked to fit agents of this spec."""
     worlds = _make(name, count)
     try:
         _check_spaces(worlds, name, spec)

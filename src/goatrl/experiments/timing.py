@@ -86,17 +86,17 @@ class Timing:
 
     @property
     def seconds(self) -> float:
-        """Of all updates."""
+        """The training time: that of all updates, extrapolated from the median chunk."""
         return float(np.median(self.every_seconds))
 
     @property
     def every_seconds(self) -> list[float]:
-        """Of all updates, by each chunk."""
+        """The time of all updates, extrapolated from each chunk."""
         return [seconds * self.config.updates / self.interval for seconds in self.chunks]
 
     @property
     def span(self) -> Span:
-        """Of all updates, by the shortest and by the longest chunk."""
+        """The time of all updates, extrapolated from the shortest and from the longest chunk."""
         return min(self.every_seconds), max(self.every_seconds)
 
 

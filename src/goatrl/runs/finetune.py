@@ -1,8 +1,8 @@
-"""Online fine-tuning: trained agents go on in all tasks of their group, without the data that they
-come from.
+"""Online fine-tuning: trained agents continue to learn on all tasks of their group, without their
+training data.
 
-By DDPG+HER, whatever they were trained with, or by their own algorithm (paper, appendix "Online
-Fine-tuning").
+They are fine-tuned with DDPG+HER, whatever they were trained with, or with their own algorithm
+(paper, appendix "Online Fine-tuning").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVALUATED_BY = (1, 1)  # members draw by (seed, round)
 def plan(
     run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int = EPISODES
 ) -> OnlinePlan:
-    """All agents of a run of `goat train` go on, in the tasks of its group unless another one is
+    """Fine-tune all agents of a `goat train` run, on the tasks of its group unless another one is
     named.
     """
     if by not in WAYS:

@@ -11,10 +11,10 @@ _GROUPS: dict[str, TaskGroup] = {}
 
 
 def register_task_group(group: TaskGroup) -> TaskGroup:
-    """Make a task group known by its name, and with it its robot.
+    """Register a task group, and with it its robot.
 
     Args:
-        group: one dataset's tasks, inside and outside of what it shows.
+        group: the tasks of one dataset, in and out of its distribution.
 
     Returns:
         The same group.

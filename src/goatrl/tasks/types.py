@@ -110,7 +110,7 @@ class TaskGroup:
 
     @property
     def paper_label(self) -> str:
-        """Under which the paper has numbers for its tasks."""
+        """The label under which the paper lists its tasks."""
         return self.variant_of or self.label
 
     def check_fits(self, spec: Spec, what: str) -> None:
