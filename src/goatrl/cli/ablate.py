@@ -35,9 +35,9 @@ class Ablate:
     """Find out which component helps on your data: train the paper's ladder from BC to GOAT(tau) on
     it and evaluate every rung in your environment.
 
-    BC, +HER (relabelled goals), +EAW (exponential advantage weight), +DSW (data selection), +Ens
-    (an ensemble of critics), +UW (uncertainty weight) and +ER (expectile regression) are each
-    trained as a run in a subfolder of OUT. OUT/ablation.md, .csv and .png compare them. To resume
+    BC, +HER (relabelled goals), +EAW (exponential advantage
+    weight), +DSW (data selection), +Ens (an ensemble of critics), +UW (uncertainty
+    weight) and +ER (expectile regression) are each trained as a run in a subfolder of OUT. OUT/ablation.md, .csv and .png compare them. To resume
     after Ctrl-C, rerun the same command; finished rungs are not trained again.
 
     Examples:
@@ -48,8 +48,8 @@ class Ablate:
     out: Path
     """The folder for all runs, the table and the figure."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl) or minari:ID. With --group, defaults to the
-    group's own dataset.
+    """A dataset file (.npz or one of the authors' .pkl) or minari:ID. With --group, the group's
+    own dataset if omitted.
     """
     environment: Annotated[str | None, arg(metavar="ID")] = None
     """The Gymnasium environment to evaluate in, as for `goat evaluate`. MODULE:ID imports the
@@ -66,9 +66,9 @@ class Ablate:
     seeds: int = 3
     """Number of seeds (0, 1, …), trained together."""
     updates: Annotated[int | None, arg(metavar="N")] = None
-    """Number of updates per rung. Defaults to the group's, or 40,000 without a group."""
+    """Number of updates per rung; the group's, or 40,000 without a group, if omitted."""
     episodes: Annotated[int | None, arg(metavar="N")] = None
-    """Number of episodes in the environment (default: 100)."""
+    """Number of episodes in the environment; 100 if omitted."""
 
     yes: bool = False
     """Make the group's dataset without asking if it is missing."""

@@ -37,9 +37,9 @@ class Bench:
     suite: Positional[str]
     """A suite from `goat list`."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """The folder for records and tables. Defaults to bench/robots, bench/pointreach,
-    bench/finetune or bench/training-time, depending on the suite. Suites that have cells in common
-    can share a folder.
+    """The folder for records and tables. If omitted, bench/robots, bench/pointreach, bench/finetune
+    or bench/training-time, depending on the suite. Suites that have cells in common can share a
+    folder.
     """
     groups: tuple[str, ...] = ()
     """Run only these task groups."""
@@ -54,7 +54,7 @@ class Bench:
     be given.
     """
     updates: Annotated[int | None, arg(metavar="N")] = None
-    """Number of updates, to try a suite out quickly. Defaults to the group's."""
+    """Number of updates, for a quick trial; the group's if omitted."""
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes per seed (fine-tuning suites only)."""
 

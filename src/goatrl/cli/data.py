@@ -45,7 +45,7 @@ class DataMake:
     that ships with goatrl. Requires --out.
     """
     threads: Annotated[int | None, arg(metavar="N")] = None
-    """Number of simulation threads, which does not affect the data. Defaults to one per core."""
+    """Number of simulation threads, which does not affect the data; one per core if omitted."""
 
     def run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups]
@@ -104,7 +104,7 @@ class DataVerify:
     """
 
     groups: Positional[tuple[str, ...]] = ()
-    """Task groups from `goat list`. Defaults to all that have been made."""
+    """Task groups from `goat list`; all that have been made if omitted."""
 
     def run(self) -> None:
         made = [

@@ -31,7 +31,7 @@ class ExpertTrain:
     seed: int = 0
     """The random seed."""
     rounds: Annotated[int | None, arg(metavar="N")] = None
-    """Number of rounds of 128 episodes each. Defaults to the robot's."""
+    """Number of rounds of 128 episodes each; the robot's if omitted."""
 
     def run(self) -> None:
         plan = expert_training.plan(self.robot, self.seed, self.rounds)

@@ -163,7 +163,7 @@ class FigureCoverage:
     out: Path
     """The image file (.png, .svg, .pdf)."""
     groups: Annotated[tuple[str, ...], arg(aliases=("--group",))] = ()
-    """Task groups, one row each. Defaults to all that have maps."""
+    """Task groups, one row each; all that have maps if omitted."""
     suite: str = "paper"
     """The suite whose records are drawn."""
 
@@ -305,7 +305,7 @@ class FigureRegions:
     out: Path
     """The image file (.png, .svg, .pdf)."""
     groups: tuple[str, ...] = ()
-    """Task groups. Defaults to all nine robot groups."""
+    """Task groups; all nine robot groups if omitted."""
 
     def run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups] or list(tasks.robots())

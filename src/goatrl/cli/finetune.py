@@ -38,11 +38,11 @@ class Finetune:
     critics; or own, the run's algorithm.
     """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """The task group to fine-tune on. Defaults to the run's."""
+    """The task group to fine-tune on; the run's if omitted."""
     random: Annotated[str | None, arg(metavar="GROUP")] = None
     """Instead of a run: train DDPG+HER on this task group from scratch, as a baseline."""
     seeds: Annotated[int | None, arg(metavar="N")] = None
-    """Number of seeds to train from scratch (default: 5). Requires --random."""
+    """Number of seeds to train from scratch, with --random only; 5 if omitted."""
     episodes: Annotated[int, arg(metavar="N")] = finetune.EPISODES
     """Number of episodes to collect per seed."""
     algorithm: OwnAlgorithm = None

@@ -65,9 +65,9 @@ class Train:
     set: UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE: set a hyper-parameter (see `goat list ALGORITHM`). Can be repeated."""
     updates: Annotated[int | None, arg(metavar="N")] = None
-    """Number of updates. Defaults to the group's."""
+    """Number of updates; the group's if omitted."""
     batch_size: Annotated[int | None, arg(metavar="N")] = None
-    """Batch size. Defaults to the group's."""
+    """Batch size; the group's if omitted."""
 
     yes: bool = False
     """Make the group's dataset without asking if it is missing."""
@@ -164,13 +164,13 @@ class Evaluate:
     tasks: tuple[str, ...] = ()
     """Evaluate only on these tasks."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """The task group to evaluate on. Defaults to the run's."""
+    """The task group to evaluate on; the run's if omitted."""
     environment: Annotated[str | None, arg(metavar="ID")] = None
     """Evaluate in this registered Gymnasium environment instead. MODULE:ID first imports the module
     that registers it, which may be in the current folder.
     """
     episodes: Annotated[int | None, arg(metavar="N")] = None
-    """Number of episodes in the environment (default: 100)."""
+    """Number of episodes in the environment; 100 if omitted."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
