@@ -137,7 +137,7 @@ def test_divergence_keeps_the_last_good_state(
     run = Run(tmp_path / "run")
     with pytest.raises(
         Diverged,
-        match="policy_loss of seed 1 is not finite at update 20; the state at update 16 is kept",
+        match="policy_loss of seed 1 is not finite at update 20; the state at update 16 is saved",
     ):
         run.train(config, problem)
     assert run.step() == 16
@@ -195,7 +195,7 @@ def test_a_dataset_that_does_not_fit_the_checkpoint_is_refused(
         ({"updates": 50}, "updates must be a positive multiple"),
         ({"batch_size": 0}, "batch size must be at least 1"),
         ({"overrides": {"target_period": 0}}, "target_period must be at least 1"),
-        ({"seeds": (1, 1)}, "distinct"),
+        ({"seeds": (1, 1)}, "no seed twice"),
     ],
 )
 def test_a_bad_setting_leaves_no_folder_behind(tmp_path: Path, changes: dict, message: str) -> None:

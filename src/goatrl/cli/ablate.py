@@ -37,8 +37,9 @@ class Ablate:
 
     BC, +HER (relabelled goals), +EAW (exponential advantage
     weight), +DSW (data selection), +Ens (an ensemble of critics), +UW (uncertainty
-    weight) and +ER (expectile regression) are each trained as a run in a subfolder of OUT. OUT/ablation.md, .csv and .png compare them. To resume
-    after Ctrl-C, rerun the same command; finished rungs are not trained again.
+    weight) and +ER (expectile regression) are each trained as a run in a subfolder of OUT.
+    OUT/ablation.md, .csv and .png compare them. To resume after Ctrl-C, rerun the same command;
+    finished rungs are not trained again.
 
     Examples:
       goat ablate --data mine.npz --goal-threshold 0.5 --environment mine:World-v0 --out ladder
