@@ -84,7 +84,7 @@ def test_a_file_or_arrays_of_ones_own(tmp_path: Path) -> None:
     assert made.spec == loaded.spec
     assert made.episodes.checksum() == loaded.episodes.checksum()
     agents = goatrl.train("gcsl", made, seeds=1, updates=20, set={"architecture.hidden": (8,)})
-    with pytest.raises(GoatError, match="name a group, or an environment"):
+    with pytest.raises(GoatError, match="specify a group or an environment"):
         goatrl.evaluate(agents)
 
 

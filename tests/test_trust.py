@@ -40,7 +40,7 @@ TEXT = (
     "    return weighted_regression(s)\n"
 )
 SHORT = ["--seeds", 1, "--updates", 8]
-NAME_IT = "name its file with --algorithm FILE (in Python: load_policy(path, algorithm=FILE))"
+NAME_IT = "specify its file with --algorithm FILE (in Python: load_policy(path, algorithm=FILE))"
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,7 @@ def test_a_run_of_ones_own_algorithm_needs_its_file(capsys: pytest.CaptureFixtur
     assert (stored["algorithm"], stored["source"]) == ("careful_imitation", digest())
     assert_refused(
         Path("run"),
-        f"run was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}",
+        f"run was trained with your own algorithm 'careful_imitation'; {NAME_IT}",
         capsys,
     )
     assert goat("evaluate", "run", "--algorithm", OWN) == 0
@@ -123,12 +123,12 @@ def test_a_file_that_has_changed_since_training_is_refused(
     train()
     OWN.write_text(TEXT + "# edited\n")
     message = (
-        "'careful_imitation' (careful.py is not its file, or has changed since training: "
+        "'careful_imitation' (careful.py is a different file or has changed since training: "
         "its SHA-256 differs)"
     )
     assert_refused(Path("run"), message, capsys, "--algorithm", OWN)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 2
-    assert "run is of another configuration (differs in source)" in error_line(capsys)
+    assert "run has another configuration (differs in source)" in error_line(capsys)
     OWN.write_text(TEXT)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 0
     assert "already trained" in capsys.readouterr().out
@@ -150,7 +150,7 @@ def test_a_path_in_a_config_is_only_text(source: bool, capsys: pytest.CaptureFix
     path.write_text(json.dumps(stored))
     assert_refused(
         Path("run"),
-        f"run was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}",
+        f"run was trained with your own algorithm '{OWN.resolve()}'; {NAME_IT}",
         capsys,
     )
     # The SHA-256 says which one it is, wherever it lies now.
@@ -167,7 +167,7 @@ def test_another_algorithm_under_the_name_of_a_run_is_not_taken_for_it(
     path.write_text(json.dumps(stored))
     assert goat("evaluate", "run") == 2
     assert "unknown algorithm 'careful_imitation'" in error_line(capsys)
-    assert_refused(Path("run"), "careful.py is not its file", capsys, "--algorithm", OWN)
+    assert_refused(Path("run"), "careful.py is a different file", capsys, "--algorithm", OWN)
 
 
 def test_fine_tuning_by_ones_own_algorithm(
@@ -216,7 +216,7 @@ def test_fine_tuning_by_ones_own_algorithm(
     new_process()
     assert_refused(
         Path("own"),
-        f"own was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}",
+        f"own was trained with your own algorithm 'careful_imitation'; {NAME_IT}",
         capsys,
     )
     assert load_policy("own", algorithm=OWN)(np.zeros(10), np.zeros(3)).shape == (4,)
@@ -226,7 +226,7 @@ def test_fine_tuning_by_ones_own_algorithm(
     Path("own/config.json").write_text(json.dumps(stored))
     assert_refused(
         Path("own"),
-        f"own was trained by an algorithm of your own, '{OWN.resolve()}'; {NAME_IT}",
+        f"own was trained with your own algorithm '{OWN.resolve()}'; {NAME_IT}",
         capsys,
     )
     # Agents that go on by DDPG+HER are DDPG+HER's: whatever they came from plays no part.
@@ -253,7 +253,7 @@ def test_agents_of_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     (file,) = Path("out/agents").iterdir()
     assert_refused(
         file,
-        f"{file} was trained by an algorithm of your own, 'careful_imitation'; {NAME_IT}",
+        f"{file} was trained with your own algorithm 'careful_imitation'; {NAME_IT}",
         capsys,
     )
     assert load_policy(file, algorithm=OWN)(np.zeros(2), np.ones(2)).shape == (2,)
@@ -276,7 +276,7 @@ def test_crafted_agents_of_a_benchmark(source: str, capsys: pytest.CaptureFixtur
     checkpoint.save(Path("crafted.safetensors"), {"step": np.zeros(1)}, about)
     assert_refused(
         Path("crafted.safetensors"),
-        f"was trained by an algorithm of your own, './{OWN}'; {NAME_IT}",
+        f"was trained with your own algorithm './{OWN}'; {NAME_IT}",
         capsys,
     )
 
@@ -336,7 +336,7 @@ def test_a_file_that_ends_the_program_leaves_nothing_registered() -> None:
 
 
 def test_names_are_no_paths() -> None:
-    with pytest.raises(GoatError, match="is a file, which only `resolve` executes"):
+    with pytest.raises(GoatError, match="is a file, and files are executed only by `resolve`"):
         algorithms.get(str(OWN))
     assert not MARKER.exists()
 

@@ -116,7 +116,7 @@ def test_a_float64_beyond_float32_is_refused(bad: float) -> None:
     given["actions"][1, 2, 0] = bad
     with pytest.raises(
         GoatError,
-        match=r"actions holds a value that is not finite in float32, first at index \(1, 2, 0\)",
+        match=r"actions contains a value that is not finite in float32, first at index \(1, 2, 0\)",
     ):
         make_episodes(**given)
 
@@ -126,7 +126,7 @@ def test_a_float64_beyond_float32_is_refused(bad: float) -> None:
 def test_what_holds_no_numbers_is_refused(name: str, dtype) -> None:
     given = arrays()
     given[name] = np.ones(given[name].shape).astype(int).astype(dtype)
-    with pytest.raises(GoatError, match=f"{name} must hold numbers"):
+    with pytest.raises(GoatError, match=f"{name} must contain numbers"):
         make_episodes(**given)
 
 

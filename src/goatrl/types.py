@@ -31,7 +31,7 @@ Metrics = dict[str, jax.Array]
 
 
 class GoatError(Exception):
-    """Something the user can mend. The message is one line and says what to do."""
+    """An error the user can fix. The message is one line and says what to do."""
 
     exit_code = 2  # bad usage
 
@@ -62,8 +62,8 @@ def pytree(cls: type[Class]) -> type[Class]:
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """What a learner may know about a problem. It comes with the dataset; no task name goes further
-    than this.
+    """All that a learner may know about a problem. It comes with the dataset and contains no task
+    name.
     """
 
     observation_dim: int
@@ -157,10 +157,10 @@ def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) ->
             array = np.asarray(value)
         except ValueError:
             raise GoatError(
-                f"{name} must be a regular array; are all episodes of equal length?"
+                f"{name} must be a regular array; all episodes must have the same length"
             ) from None
         if array.dtype.kind not in "fiu":
-            raise GoatError(f"{name} must hold numbers, not {array.dtype}")
+            raise GoatError(f"{name} must contain numbers, not {array.dtype}")
         rank = 2 if name == "goals" else 3
         if array.ndim != rank:
             raise GoatError(f"{name} must have {rank} axes, not shape {array.shape}")
@@ -174,7 +174,7 @@ def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) ->
         if not np.isfinite(array).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
             raise GoatError(
-                f"{name} holds a value that is not finite in float32, first at index {where}; "
+                f"{name} contains a value that is not finite in float32, first at index {where}; "
                 "clean the data first"
             )
         arrays[name] = array
@@ -184,7 +184,7 @@ def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) ->
             raise GoatError(
                 f"{name} has shape {arrays[name].shape}, but {count} episodes with {horizon} "
                 "actions need "
-                f"({count}, {horizon + 1}, …): one observation more than actions"
+                f"({count}, {horizon + 1}, …): one more observation than actions"
             )
     if arrays["goals"].shape != (count, arrays["achieved"].shape[2]):
         raise GoatError(

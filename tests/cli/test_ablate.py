@@ -126,7 +126,7 @@ def test_own_data_in_an_own_environment(capsys: pytest.CaptureFixture[str]) -> N
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert Path("out/ablation.md").read_text() == text, "the same episodes, the same numbers"
     assert goat(*OWN, "--seeds", "3", "--updates", "40", "--out", "out") == 2
-    assert "is of another configuration (differs in seeds)" in capsys.readouterr().err
+    assert "has another configuration (differs in seeds)" in capsys.readouterr().err
 
 
 def test_one_seed_has_no_deviation() -> None:
@@ -153,12 +153,10 @@ def test_interrupted_it_goes_on_to_the_same_table(
         patched.setattr(Run, "_append_metrics", press_ctrl_c)
         capsys.readouterr()
         assert goat(*OWN, *BRIEF, "--out", "out") == 130
-    assert (
-        "stopped at update 20 of 40; run the same command again to go on" in capsys.readouterr().err
-    )
+    assert "stopped at update 20 of 40; rerun the command to resume" in capsys.readouterr().err
     assert not Path("out/ablation.md").exists()
     assert goat(*OWN, *BRIEF, "--out", "out") == 0
-    assert "going on from update 20 of 40" in capsys.readouterr().out
+    assert "resuming from update 20 of 40" in capsys.readouterr().out
     for name in ("ablation.md", "ablation.csv", "ablation.png", "gcsl/metrics.csv"):
         assert Path("out", name).read_bytes() == Path("whole", name).read_bytes()
 
@@ -198,14 +196,14 @@ def test_a_rung_that_diverges_leaves_the_others(
     [
         (
             OWN[:2],
-            "in your own environment with --environment ID and --goal-threshold DISTANCE, or on "
-            "all tasks of a --group",
+            "in your own environment (--environment ID and --goal-threshold DISTANCE) or on all "
+            "tasks of a task group",
         ),
-        ((*OWN, "--group", GROUP), "say where agents are evaluated"),
-        (("--group", GROUP, "--episodes", "5"), "--episodes goes with --environment"),
+        ((*OWN, "--group", GROUP), "choose where to evaluate"),
+        (("--group", GROUP, "--episodes", "5"), "use --episodes only with --environment"),
         (
             ("--environment", "worlds:worlds/Point-v0", "--goal-threshold", "1"),
-            "name your dataset with --data FILE",
+            "specify your dataset with --data FILE",
         ),
         (
             ("--data", "mine.npz", "--environment", "worlds:worlds/Point-v0"),
@@ -213,7 +211,7 @@ def test_a_rung_that_diverges_leaves_the_others(
         ),
         ((*OWN[:5], "worlds:worlds/Large-v0"), "does not fit: its observation has shape (3,)"),
         ((*OWN[:5], "worlds:worlds/Nothing-v0"), "unknown environment"),
-        ((*OWN[:-1], "0"), "at least one episode"),
+        ((*OWN[:-1], "0"), "episodes must be at least 1"),
         (("--data", "none.npz", *OWN[2:]), "no such file: none.npz"),
     ],
 )

@@ -89,7 +89,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
             ["train", "goat", "--group", "pointreach-expert10", "--out", "run"],
             "did you mean pointreach-expert-10",
         ),
-        (["train", "goat", "--out", "run"], "name a task group with --group"),
+        (["train", "goat", "--out", "run"], "specify a task group with --group"),
         (
             ["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.v=1"],
             "did you mean uncertainty.w",
@@ -100,7 +100,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
         ),
         (
             ["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.w=big"],
-            "needs a float, not 'big'",
+            "must be a float, not 'big'",
         ),
         (["train", "goat", "--group", GROUP, "--out", "run", "--seeds", "0"], "at least one"),
         (
@@ -120,7 +120,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
             ["data", "make", "pointreach-expert", "--out", "x.npz"],
             "did you mean pointreach-expert-10",
         ),
-        (["data", "make", GROUP, "--out", "x.csv"], "datasets are written as .npz"),
+        (["data", "make", GROUP, "--out", "x.csv"], "name a file that ends in .npz"),
         (["data", "info", "pointreach-expert"], "did you mean pointreach-expert-10"),
         (
             ["figure", "bars", "nowhere", "--out", "x.png"],
@@ -141,7 +141,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
         (["report", "nowhere"], "no such folder: nowhere"),
         (
             ["report", "."],
-            "no records in . or in the folders inside it; make some with `goat bench`",
+            "no records in . or its subfolders; create some with `goat bench`",
         ),
     ],
 )
@@ -175,8 +175,8 @@ def test_bad_files_are_one_helpful_line(
         "empty.pkl": "is empty",
         "cut.npz": "damaged",
         "nan.npz": "not finite",
-        "shapes.npz": "one observation more than actions",
-        "crafted.pkl": "refused: it holds the name 'os.system'",
+        "shapes.npz": "one more observation than actions",
+        "crafted.pkl": "refused: it contains the name 'os.system'",
     }.items():
         assert goat("train", "bc", "--data", name, "--goal-threshold", "1", "--out", "run") == 2
         assert message in error_line(capsys)
@@ -248,7 +248,7 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     assert goat(*bench, "--algorithms", "bc", "gcsl") == 0
     shown = capsys.readouterr().out
     assert "2 cells of 2 seeds, 2 to run" in shown
-    assert "5 of the paper's 5 conclusions not checked" in shown
+    assert "5 of the paper's 5 conclusions were not checked" in shown
     before = {path: path.stat().st_mtime_ns for path in Path("out").glob("*.parquet")}
     assert len(before) == 2
     assert goat(*bench, "--algorithms", "bc", "gcsl", "wgcsl") == 0

@@ -61,14 +61,14 @@ def test_a_dataset_is_made_once_and_found_again(capsys: pytest.CaptureFixture[st
     assert "already made" in capsys.readouterr().out
     assert goat("data", "info", NAME, "--figure", "hand.png") == 0
     shown = capsys.readouterr().out
-    for fact in ("63 / 15 / 20", "desired goal met", "goals of Far ever achieved"):
+    for fact in ("63 / 15 / 20", "desired goal reached", "goals of Far ever achieved"):
         assert fact in shown
     assert Path("hand.png").stat().st_size > 5_000
 
 
 def test_another_seed_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("data", "make", NAME, "--seed", 3) == 2
-    assert "others only with --out" in capsys.readouterr().err
+    assert "add --out FILE to use --seed or --expert" in capsys.readouterr().err
     assert goat("data", "make", NAME, "--seed", 3, "--out", "three.npz") == 0
     assert goat("data", "info", "three.npz", "--group", NAME) == 0
 
@@ -122,7 +122,7 @@ def test_a_file_that_was_interrupted_is_taken_up(
 
     monkeypatch.setattr(collect, "waves", interrupted)
     assert goat("data", "make", NAME, "--out", "x.npz") == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "rerun the command to resume" in capsys.readouterr().err
     assert goat("data", "make", NAME, "--out", "x.npz") == 0
     assert begun == [0, 1]
     assert load("x.npz").checksum() == cache.make(more).checksum()
@@ -131,22 +131,22 @@ def test_a_file_that_was_interrupted_is_taken_up(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["make", NAME, "--expert", "."], "others only with --out"),
+        (["make", NAME, "--expert", "."], "add --out FILE to use --seed or --expert"),
         (
             ["make", NAME, "--expert", ".", "--out", "x.npz"],
-            "`goat expert train hand` writes both at its end",
+            "`goat expert train hand` writes both when it finishes",
         ),
-        (["make", NAME, "--out", "x.txt"], "datasets are written as .npz, not x.txt"),
+        (["make", NAME, "--out", "x.txt"], "cannot write x.txt: name a file that ends in .npz"),
         (
             ["make", "pointreach-expert-10", "--expert", ".", "--out", "x.npz"],
             "not collected by an expert",
         ),
-        (["make"], "name task groups, or say --all"),
-        (["make", NAME, "push-left-right", "--out", "x.npz"], "--out takes one dataset"),
-        (["make", "pointreach-expert-10"], "made whenever it is needed"),
+        (["make"], "specify task groups (see `goat list`) or --all"),
+        (["make", NAME, "push-left-right", "--out", "x.npz"], "--out takes only one dataset"),
+        (["make", "pointreach-expert-10"], "generated when needed, not cached"),
         (["make", "push-left"], "did you mean push-left-right"),
         (["info", NAME], f"run `goat data make {NAME}`, or add --yes"),
-        (["verify", NAME], "is not made yet"),
+        (["verify", NAME], "has not been made yet"),
     ],
 )
 def test_errors_are_one_helpful_line(
@@ -160,7 +160,7 @@ def test_errors_are_one_helpful_line(
 def test_which_datasets_are_missing_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("bench", "paper", "--groups", NAME, "push-left-right", "slide-near-far") == 2
     line = (
-        f"3 datasets are not made yet: run `goat data make {NAME} push-left-right "
+        f"3 datasets have not been made yet: run `goat data make {NAME} push-left-right "
         "slide-near-far`, or add --yes"
     )
     assert line in capsys.readouterr().err
@@ -188,8 +188,8 @@ def test_nothing_is_made_unless_wanted(
     asked = answered(monkeypatch, answer)
     assert goat("bench", "paper", "--groups", NAME, "push-left-right", "slide-near-far") == 2
     (question,) = asked
-    assert f"{NAME}, push-left-right, slide-near-far. Make what is missing, and go on?" in question
-    assert "3 datasets are not made yet" in capsys.readouterr().err
+    assert f"{NAME}, push-left-right, slide-near-far. Make them now" in question
+    assert "3 datasets have not been made yet" in capsys.readouterr().err
     assert not cache.cached(tasks.get(NAME)).exists()
 
 
@@ -212,7 +212,7 @@ def test_verifying(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monke
     )
     monkeypatch.setattr(cache, "checksums", lambda: {NAME: "0" * 64})
     assert goat("data", "verify", NAME) == 1
-    assert f"not the listed dataset: {NAME}" in capsys.readouterr().err
+    assert f"checksum differs from ours: {NAME}" in capsys.readouterr().err
 
 
 def test_what_is_missing_is_made_under_yes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,7 +231,7 @@ def test_what_is_missing_is_made_under_yes(capsys: pytest.CaptureFixture[str]) -
         "run",
     ]
     assert goat(*arguments) == 2
-    assert "is not made yet" in capsys.readouterr().err
+    assert "has not been made yet" in capsys.readouterr().err
     assert goat(*arguments, "--yes") == 0
     assert "6 of 6 kept" in capsys.readouterr().out
 

@@ -233,7 +233,7 @@ def test_a_run_can_act() -> None:
     [
         (
             ["pointreach-expert-10", "--task", "R10", "--out", "a.mp4"],
-            "`goat figure trajectories` draws its paths",
+            "draw its paths with `goat figure trajectories`",
         ),
         (
             ["push-left-right", "--out", "a.mp4"],
@@ -242,16 +242,16 @@ def test_a_run_can_act() -> None:
         (["push-left-right", "--task", "Left", "--out", "a.mp4"], "did you mean Left2Left"),
         (
             ["push-left-right", "--task", "Left2Left", "--out", "a.mp4", "a.avi"],
-            "cannot write a.avi: a clip is .mp4 or .gif",
+            "cannot write a.avi: name a file that ends in .mp4 or .gif",
         ),
-        (["push-left-right", "--task", "Left2Left", "--out"], "name the clip with --out"),
+        (["push-left-right", "--task", "Left2Left", "--out"], "specify the clip with --out"),
         (
             ["push-left-right", "--task", "Left2Left", "--out", "a.mp4", "--episodes", "0"],
-            "1 to 36 episodes, not 0",
+            "between 1 and 36, not 0",
         ),
         (
             ["push-left-right", "--task", "Left2Left", "--out", "a.mp4", "--size", "5000"],
-            "32 to 1024 pixels wide, not 5000",
+            "between 32 and 1024 pixels, not 5000",
         ),
         (
             ["push-left-right", "--task", "Left2Left", "--out", "a.mp4", "--run", "none"],

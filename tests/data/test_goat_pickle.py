@@ -275,7 +275,7 @@ def test_a_stand_in_is_no_class_that_could_be_instantiated(read: Reader) -> None
 
 
 def test_an_array_that_was_never_filled_is_refused(read: Reader) -> None:
-    with pytest.raises(GoatError, match="no plain array"):
+    with pytest.raises(GoatError, match="not a plain array"):
         read(pickle.dumps({"o": Crafted(RECONSTRUCT, (np.ndarray, (0,), b"b"))}))
 
 
@@ -422,7 +422,7 @@ def test_import_takes_one_goal_an_episode(tmp_path: Path) -> None:
 def test_import_names_what_is_missing(tmp_path: Path, key: str) -> None:
     given = theirs()
     del given[key]
-    with pytest.raises(GoatError, match=f"lacks {key};"):
+    with pytest.raises(GoatError, match=f"is missing {key};"):
         goat_pickle.import_episodes(put(tmp_path, given))
 
 

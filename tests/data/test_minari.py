@@ -247,13 +247,13 @@ def test_an_id_is_never_overwritten(root: Path, odd_episodes: Episodes) -> None:
     for episodes, threshold in ((of_reach(), 0.5), (odd_episodes, 0.6)):
         with pytest.raises(
             GoatError,
-            match=r"me/odd-v0 exists with other episodes or another goal threshold; .*minari "
+            match=r"me/odd-v0 already exists with different episodes or goal threshold; .*minari "
             r"delete",
         ):
             minari.export(episodes, "me/odd-v0", goal_threshold=threshold)
     assert {path: (root / path).stat().st_mtime_ns for path in everything(root)} == before
     (root / "me/odd-v0/data/main_data.hdf5").write_bytes(b"damaged")
-    with pytest.raises(GoatError, match="exists with other episodes"):
+    with pytest.raises(GoatError, match="already exists with different episodes"):
         minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.5)
 
 
@@ -284,7 +284,7 @@ def test_a_write_that_fails_silently_is_noticed(
             yield dataclasses.replace(buffer, actions=np.zeros_like(buffer.actions))
 
     monkeypatch.setattr(minari, "_buffers", lossy)
-    with pytest.raises(GoatError, match=r"cannot write .*me/odd-v0: it does not come back"):
+    with pytest.raises(GoatError, match=r"cannot write .*me/odd-v0: it reads back differently"):
         minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.5)
     assert everything(root) == []
 
@@ -365,12 +365,12 @@ def test_datasets_of_others_are_read() -> None:
     [
         (
             {"lengths": (3, 3, 5)},
-            r"its episodes differ in length: episode 0 has 3 actions, episode 2 has 5; .*equally "
-            r"many",
+            r"its episodes differ in length: episode 0 has 3 actions, episode 2 has 5; .*of equal "
+            r"length",
         ),
         (
             {"moving": True},
-            "the desired goal changes within episode 1; goatrl needs one goal an episode",
+            "the desired goal changes within episode 1; goatrl needs one goal per episode",
         ),
         (
             {"keys": ("observation",)},
@@ -388,14 +388,15 @@ def test_what_goatrl_cannot_learn_from_is_refused(given: dict, message: str) -> 
 def test_an_unknown_id_says_how_to_get_it() -> None:
     with pytest.raises(
         GoatError,
-        match="no Minari dataset 'D4RL/antmaze/umaze-v1' on this machine; fetch it with `minari "
+        match="no Minari dataset 'D4RL/antmaze/umaze-v1' on this machine; download it with `minari "
         "download D",
     ):
         minari.load("D4RL/antmaze/umaze-v1")
     foreign("others/reach-v1")
     with pytest.raises(
         GoatError,
-        match=r"did you mean others/reach-v1\? or fetch it with `minari download others/reach-v0`",
+        match=r"did you mean others/reach-v1\? or download it with `minari download "
+        r"others/reach-v0`",
     ):
         minari.load("others/reach-v0")
 
@@ -417,9 +418,9 @@ def test_a_dataset_makes_no_environment(root: Path, odd_episodes: Episodes) -> N
         "env_spec": json.dumps(spec)
     }
     path.write_text(json.dumps(crafted))
-    with pytest.raises(GoatError, match="goatrl makes no environment that a file names"):
+    with pytest.raises(GoatError, match="goatrl does not create environments that a file names"):
         minari.load("me/odd-v0")
-    with pytest.raises(GoatError, match="goatrl makes no environment that a file names"):
+    with pytest.raises(GoatError, match="goatrl does not create environments that a file names"):
         minari.goal_threshold("me/odd-v0")
     assert not Path("executed").exists()
 
@@ -438,7 +439,7 @@ def test_a_folder_that_cannot_be_made_is_named(
     (tmp_path / "file").touch()
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "file" / "below"))
     with pytest.raises(
-        GoatError, match=r"folder .*file.* cannot be made: .*; set MINARI_DATASETS_PATH"
+        GoatError, match=r"cannot create Minari's folder .*file.*: .*; set MINARI_DATASETS_PATH"
     ):
         minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.5)
 
@@ -471,12 +472,12 @@ def test_from_a_group_to_minari_and_back(root: Path, capsys: pytest.CaptureFixtu
         1.0,
     )
     assert goat("data", "convert", GROUP, "--out", name) == 0
-    assert "already there" in capsys.readouterr().out
+    assert "already exists" in capsys.readouterr().out
     assert goat("data", "info", name) == 0
     shown = capsys.readouterr().out
     assert own[:30] in shown
     assert re.search(r"goal threshold +│ 1 ", shown)
-    assert "desired goal met" in shown
+    assert "desired goal reached" in shown
     assert goat("data", "convert", name, "--out", "back.npz") == 0
     assert datasets.load("back.npz").checksum() == own
 
@@ -507,10 +508,10 @@ def test_from_a_file_to_minari(
     [
         (["data", "info", "minari:me/none-v0"], "`minari download me/none-v0`"),
         (["data", "convert", GROUP, "--out", "minari:me"], "'me' is not a Minari id"),
-        (["data", "convert", GROUP, "--out", "data.csv"], "datasets are written as .npz"),
+        (["data", "convert", GROUP, "--out", "data.csv"], "name a file that ends in .npz"),
         (
             ["data", "convert", GROUP, "--group", GROUP, "--out", "minari:me/x-v0"],
-            "--group is for files",
+            "use --group only with files",
         ),
         (
             ["data", "convert", "pointreach-expert", "--out", "x.npz"],

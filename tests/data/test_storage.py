@@ -96,7 +96,7 @@ def test_a_pickle_goes_to_the_careful_reader(tmp_path: Path, suffix: str) -> Non
     )
     assert storage.load(path).checksum() == small().checksum()
     path.write_bytes(b"cos\nsystem\n.")
-    with pytest.raises(GoatError, match=r"refused: it holds the name 'os\.system'"):
+    with pytest.raises(GoatError, match=r"refused: it contains the name 'os\.system'"):
         storage.load(path)
 
 
@@ -151,7 +151,7 @@ def test_a_missing_array_is_named(tmp_path: Path, name: str) -> None:
     arrays = as_arrays(small())
     del arrays[name]
     np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(GoatError, match=f"lacks {name};"):
+    with pytest.raises(GoatError, match=f"is missing {name};"):
         storage.load(tmp_path / "a.npz")
 
 
@@ -181,7 +181,7 @@ def test_arrays_that_are_no_dataset_are_refused_with_the_file(tmp_path: Path) ->
     arrays["goals"] = arrays["goals"] * np.nan
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(
-        GoatError, match=r"a\.npz: goals holds a value that is not finite .*index \(0, 0\)"
+        GoatError, match=r"a\.npz: goals contains a value that is not finite .*index \(0, 0\)"
     ):
         storage.load(tmp_path / "a.npz")
 

@@ -80,7 +80,8 @@ def test_a_number_that_is_no_default_any_more_is_still_the_same_number() -> None
 def test_another_revision_is_refused_by_name() -> None:
     with pytest.raises(
         GoatError,
-        match=r"^it was recorded with revision 1 of goat, this is revision 2; choose another --out",
+        match=r"^it was recorded with revision 1 of goat, but this is revision 2; choose another "
+        r"--out",
     ):
         ONE.require(with_(revisions={"goat": 2}, seeds=[3]), "it")
     ONE.require(ONE, "it")

@@ -120,11 +120,11 @@ def test_actions_without_bounds_stay_as_they_are() -> None:
             "unknown environment 'worlds/Piont-v0' (Environment `Piont` doesn't exist in "
             "namespace worlds. Did you",
         ),
-        ("Nothing-v0", "doesn't exist); if a module of yours registers it, write MODULE:ID"),
-        ("no id", "environment 'no id' cannot be made (Error: Malformed environment ID"),
+        ("Nothing-v0", "doesn't exist); if your own module registers it, write MODULE:ID"),
+        ("no id", "environment 'no id' cannot be created (Error: Malformed environment ID"),
         (
             "no_such_module:Point-v0",
-            "no module 'no_such_module' in this folder or among the installed packages",
+            "no module 'no_such_module' in the current folder or among the installed packages",
         ),
         ("worlds.deep:Point-v0", "no module 'worlds.deep'"),
         (
@@ -140,18 +140,18 @@ def test_actions_without_bounds_stay_as_they_are() -> None:
             "has no goals: its observations are not a dictionary of the vectors observation, "
             "achieved_goal, desired",
         ),
-        ("worlds/Large-v0", "does not fit: its observation has shape (3,), that of the data (2,)"),
-        ("worlds/Flat-v0", "does not fit: its action has shape (3,), that of the data (2,)"),
+        ("worlds/Large-v0", "does not fit: its observation has shape (3,), but the data has (2,)"),
+        ("worlds/Flat-v0", "does not fit: its action has shape (3,), but the data has (2,)"),
         (
             "worlds/Buttons-v0",
-            "does not fit: its actions are Discrete(4), those of agents are vectors of 2",
+            "does not fit: its actions are Discrete(4), but agents produce vectors of length 2",
         ),
-        ("worlds/Unseeded-v0", "draws starts or goals that its seed does not decide"),
-        ("worlds/Unmade-v0", "cannot be made (OSError: no licence for this simulator)"),
+        ("worlds/Unseeded-v0", "draws starts or goals that do not depend on its seed"),
+        ("worlds/Unmade-v0", "cannot be created (OSError: no licence for this simulator)"),
         (
             "worlds/Broken-v0",
-            "the environment fails in step (ZeroDivisionError: in the user's own code); see "
-            "--debug",
+            "the environment failed in step (ZeroDivisionError: in the user's own code); add "
+            "--debug to see where",
         ),
     ],
 )
@@ -168,7 +168,7 @@ def test_what_does_not_fit_is_one_clear_line(
 
 
 def test_no_episode_is_refused() -> None:
-    with pytest.raises(GoatError, match="at least one episode, not 0"):
+    with pytest.raises(GoatError, match="number of episodes must be at least 1, not 0"):
         judge("Point", 1.0, episodes=0)
 
 
@@ -237,15 +237,15 @@ def test_goat_evaluate(
             "--group",
             "pointreach-expert-10",
         ): "either in an --environment or on the --tasks",
-        ("--environment", "MyWorld-v0", "--episodes", "0"): "at least one episode",
+        ("--environment", "MyWorld-v0", "--episodes", "0"): "must be at least 1",
         ("--environment", "worlds/Large-v0"): "does not fit",
         (
             "--group",
             "pointreach-expert-10",
             "--episodes",
             "5",
-        ): "--episodes goes with --environment",
-        (): "say which with --group, or an --environment",
+        ): "use --episodes only with --environment",
+        (): "specify --group or --environment",
     }.items():
         assert goat("evaluate", "run", *words) == 2
         text = capsys.readouterr().err.strip()

@@ -68,7 +68,7 @@ def test_value_spread_is_the_members_own() -> None:
 
 @pytest.mark.parametrize("agent", [Valued(None), Valued(HandValue(1.0, size=1))])
 def test_value_spread_needs_an_ensemble(agent: Any) -> None:
-    with pytest.raises(GoatError, match="no ensemble of values"):
+    with pytest.raises(GoatError, match="no value ensemble"):
         value_spread(agent, one_of(valued_state([1.0, 1.0]), 0), np.zeros((1, 2)))
 
 
@@ -108,5 +108,5 @@ def test_ranking_needs_an_ensemble(point_episodes: Episodes) -> None:
     spec = point_episodes.spec(1.0)
     members = [(algorithms.get("wgcsl").build(Settings()), 0)]
     state = jax.tree.map(lambda leaf: leaf[0], init(members, spec, normalize.identity(spec)))
-    with pytest.raises(GoatError, match="no ensemble of values"):
+    with pytest.raises(GoatError, match="no value ensemble"):
         uncertainty.rank_by_weight(members[0][0], state, point_episodes, spec)

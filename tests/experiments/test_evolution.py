@@ -91,7 +91,7 @@ def test_curves_of_another_revision_are_refused(
     asked_for = {"seeds": 5, "groups": suite.groups[:1], "episodes": episodes.pop()}
     assert all(c.recorded for c in finetuning.plan(suite, RESULTS / "finetune", **asked_for))
     raise_revision(monkeypatch, name)
-    message = f"recorded with revision {revision} of {name}, this is revision {revision + 1}"
+    message = f"recorded with revision {revision} of {name}, but this is revision {revision + 1}"
     with pytest.raises(GoatError, match=message):
         finetuning.plan(suite, RESULTS / "finetune", **asked_for)
 
@@ -110,7 +110,9 @@ def test_a_run_of_another_revision_is_refused(
     problem = open_problem("pointreach-expert-10", None)
     Run(tmp_path).prepare(configure("bc", problem))
     raise_revision(monkeypatch, "bc")
-    with pytest.raises(GoatError, match="was recorded with revision 1 of bc, this is revision 2"):
+    with pytest.raises(
+        GoatError, match="was recorded with revision 1 of bc, but this is revision 2"
+    ):
         Run(tmp_path).prepare(configure("bc", problem))
 
 

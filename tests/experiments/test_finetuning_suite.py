@@ -627,7 +627,7 @@ def test_a_suite_from_beginning_to_end(
     told = capsys.readouterr()
     assert "finetune-ddpg: 2 curves of 2 seeds, 2 to run, records in out" in told.out
     assert "expected to take about" in told.out
-    assert "the same command goes on" in told.err
+    assert "rerun the command to resume" in told.err
     assert not list(Path("out").glob("*.parquet"))
     with monkeypatch.context() as patch:
         patch.setattr(Run, "train", forbidden)
@@ -674,13 +674,13 @@ def test_a_suite_from_beginning_to_end(
     for other, message in (
         (
             (*chosen[:-1], 4),
-            "of another configuration (differs in episodes, schedule.capacity); add --episodes",
+            "another configuration (differs in episodes, schedule.capacity); add --episodes",
         ),
         (
             (*chosen, "--updates", 40),
-            "of another configuration (differs in from.updates)",
+            "another configuration (differs in from.updates)",
         ),
-        ((*chosen, "--seeds", 3), "of another configuration (differs in seeds)"),
+        ((*chosen, "--seeds", 3), "another configuration (differs in seeds)"),
         (("--algorithms", "bc", "gcsl", *chosen, "--updates", 40), "differs in from"),
     ):
         assert bench(*other) == 2
@@ -736,7 +736,7 @@ def test_what_diverges_stops_no_other_curve(
         (["bench", "finetune-ddpg", "--algorithms", "random", "--seeds", "0"], "at least one seed"),
         (
             ["bench", "finetune-ddpg", "--algorithms", "random", "--episodes", "10"],
-            "collected 8 at a time",
+            "multiple of 8",
         ),
         (
             ["bench", "pointreach", "--episodes", "8"],
@@ -745,7 +745,7 @@ def test_what_diverges_stops_no_other_curve(
         (["figure", "finetune", ".", "--out", "x.png"], "no records of suite finetune-ddpg in ."),
         (
             ["figure", "finetune", ".", "--suite", "paper", "--out", "x.png"],
-            "unknown suite of fine-tuning 'paper'",
+            "unknown fine-tuning suite 'paper'",
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_folder_has_one_dataset_for_each_group(tmp_path: Path) -> None:
     assert [cell.missing for cell in again("bc")] == [()], "printing it again needs no dataset"
     assert [cell.missing for cell in again("gcsl", {GROUP: other})] == [(0,)]
     with pytest.raises(
-        GoatError, match=r"trained on another dataset.*--data pointreach-expert-10=FILE"
+        GoatError, match=r"from a different dataset.*--data pointreach-expert-10=FILE"
     ):
         again("gcsl")
 
@@ -103,9 +103,7 @@ def test_kept_agents_that_do_not_fit_are_refused_with_what_to_do(tmp_path: Path)
             "training": dataclasses.asdict(Training((0, 1), {}, 2, 1.0, {})),
         },
     )
-    with pytest.raises(
-        GoatError, match=r"does not fit.*; delete this file to train its agents again"
-    ):
+    with pytest.raises(GoatError, match=r"does not fit.*; delete this file to retrain its agents"):
         grid.run(SUITE, [planned], tmp_path, lambda progress: None)
 
 

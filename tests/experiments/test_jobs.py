@@ -85,5 +85,5 @@ def test_a_dataset_that_is_not_the_one_of_the_plan_is_refused(tmp_path: Path) ->
     (each, *_) = chosen.plan(tmp_path, QUICK, lambda groups: None)
     job = through_json(chosen.job(each))
     job.about["config"]["checksum"] = "other"  # type: ignore[index]
-    with pytest.raises(experiment.GoatError, match="is not the one that was planned for"):
+    with pytest.raises(experiment.GoatError, match="has changed since planning"):
         LocalExecutor().run([job], tmp_path, lambda progress: None)

@@ -101,7 +101,7 @@ def test_another_configuration_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"seeds": 0}, "at least one seed is needed, not 0"),
+        ({"seeds": 0}, "number of seeds must be at least 1, not 0"),
         ({"seeds": 1, "updates": 0}, "updates must be a positive multiple of target_period"),
         ({"seeds": 1, "updates": 1_010}, "updates must be a positive multiple of target_period"),
     ],

@@ -250,8 +250,11 @@ def test_adamw_pulls_weights_towards_zero():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Agent(WeightedBC(), None, optimizer="sdg"), "optimizer is one of adam, adamw"),
-        (lambda: Architecture(activation="relo"), "activation is one of relu, gelu"),
+        (
+            lambda: Agent(WeightedBC(), None, optimizer="sdg"),
+            "optimizer must be one of adam, adamw",
+        ),
+        (lambda: Architecture(activation="relo"), "activation must be one of relu, gelu"),
         (lambda: Architecture(hidden=()), "at least one positive size"),
         (lambda: Architecture(hidden=(8, 0)), "at least one positive size"),
     ],

@@ -161,7 +161,7 @@ def test_a_name_of_another_part_lists_what_is_known(agent):
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused(agent, name, value, kind):
-    with pytest.raises(GoatError, match=rf"hyper-parameter {name} needs a {kind}, not '{value}'"):
+    with pytest.raises(GoatError, match=rf"hyper-parameter {name} must be a {kind}, not '{value}'"):
         override(agent, {name: value})
 
 
@@ -205,7 +205,7 @@ def test_a_stack_of_one_still_has_the_axis(agent):
     ids=["size", "tau", "fewer", "part", "target_period"],
 )
 def test_stacking_different_structures_is_refused(agent, other):
-    with pytest.raises(GoatError, match="only compositions that differ in float hyper-parameters"):
+    with pytest.raises(GoatError, match="only compositions that differ in nothing but float"):
         stack([agent, other])
 
 
@@ -287,7 +287,7 @@ def test_types_are_those_of_the_users_file_however_it_writes_them(tmp_path, firs
         assert (found, type(found)) == (value, type(value))
     assert hyperparameters(override(changed, {"mine.maybe": "none"}))["mine.maybe"] is None
     for name, text in (("beta", "none"), ("steps", "1.5"), ("sure", "1"), ("either", "x")):
-        with pytest.raises(GoatError, match=rf"mine\.{name} needs a \w+, not '{text}'"):
+        with pytest.raises(GoatError, match=rf"mine\.{name} must be a \w+, not '{text}'"):
             override(changed, {f"mine.{name}": text})
 
 

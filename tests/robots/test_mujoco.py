@@ -156,9 +156,9 @@ def test_actions_are_clipped() -> None:
 
 
 def test_starts_of_another_shape_are_refused() -> None:
-    with pytest.raises(GoatError, match=r"2 starts of push have shape \(2, 2\), not \(2, 0\)"):
+    with pytest.raises(GoatError, match=r"2 starts of push need shape \(2, 2\), not \(2, 0\)"):
         simulator_of("push", 2).reset(np.zeros((2, 0)))
-    with pytest.raises(GoatError, match=r"1 starts of reach have shape \(1, 0\), not \(1, 2\)"):
+    with pytest.raises(GoatError, match=r"1 starts of reach need shape \(1, 0\), not \(1, 2\)"):
         simulator_of("reach", 1).reset(np.zeros((1, 2)))
 
 
@@ -173,7 +173,7 @@ def test_an_error_in_a_thread_is_not_lost() -> None:
 def test_another_mujoco_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mujoco, "__version__", "3.12.0")
     with pytest.raises(
-        GoatError, match=r"need mujoco 3\.3\.7, not 3\.12\.0: run `pip install mujoco==3\.3\.7`"
+        GoatError, match=r"need mujoco 3\.3\.7, not 3\.12\.0; run `pip install mujoco==3\.3\.7`"
     ):
         PUSH.make_environment()
 

@@ -172,7 +172,7 @@ def test_imitators_get_new_critics(tmp_path: Path, algorithm: str) -> None:
 
 @pytest.mark.parametrize(
     ("algorithm", "known"),
-    [("goat_v", "V"), ("iql_her", "Q.* of the data's actions alone"), ("gofar", "V")],
+    [("goat_v", "V"), ("iql_her", "Q.* only for actions in the data"), ("gofar", "V")],
 )
 def test_values_without_actions_are_refused_by_ddpg(
     tmp_path: Path, algorithm: str, known: str
@@ -180,8 +180,7 @@ def test_values_without_actions_are_refused_by_ddpg(
     run = trained(tmp_path, algorithm)
     with pytest.raises(
         GoatError,
-        match=rf"which improves a policy through Q.*the values of {algorithm} are {known}.*use "
-        r"--by own",
+        match=rf"which improves a policy through Q.*{algorithm} learns {known}.*use --by own",
     ) as caught:
         finetune.plan(run)
     assert "\n" not in str(caught.value)
@@ -195,7 +194,7 @@ def test_agents_that_are_not_made_of_our_parts_go_on_by_themselves(tmp_path: Pat
     class Other:
         target_period = 5
 
-    with pytest.raises(GoatError, match=r"parts in goatrl\.learn can; use --by own"):
+    with pytest.raises(GoatError, match=r"parts of goatrl\.learn; use --by own"):
         finetune.as_ddpg(run, [(Other(), seed) for _, seed in members], state, GROUP)  # type: ignore[list-item]
 
 
@@ -322,7 +321,7 @@ def test_another_agent_never_takes_the_folder(tmp_path: Path) -> None:
             "differs in group, evaluation",
         ),
     ]:
-        with pytest.raises(GoatError, match=rf"is of another configuration \({message}"):
+        with pytest.raises(GoatError, match=rf"has another configuration \({message}"):
             run.prepare(other)
 
 
@@ -358,7 +357,7 @@ def test_a_folder_tells_which_agents_it_holds(
     assert found.members == plan.members
     same(found.state, start(plan.members, GROUP.spec, plan.schedule, plan.trained).train)
     assert (found.label, found.spec, found.group) == (label, GROUP.spec, GROUP.name)
-    assert found.unfinished == "stopped after round 2 of 3; `goat finetune` would go on"
+    assert found.unfinished == "stopped after round 2 of 3; resume it with `goat finetune`"
 
 
 def test_an_experts_folder_holds_its_best_agent(tmp_path: Path) -> None:
@@ -392,7 +391,7 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     trained(Path("run"), "gcsl")
     assert goat("finetune", "run", "--out", "tuned", "--episodes", EPISODES) == 0
     shown = capsys.readouterr().out
-    assert "success in all 2 tasks" in shown
+    assert "mean success on 2 tasks" in shown
     assert "588 environment steps" in shown
     assert "evaluate it: goat evaluate tuned" in shown
     learned, kept = of_run(Path("tuned")), agents(OnlineRun(Path("tuned")))
@@ -406,7 +405,7 @@ def test_the_command(at_home: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("finetune", "run", "--out", "tuned", "--episodes", EPISODES) == 0
     assert "already fine-tuned" in capsys.readouterr().out
     assert goat("finetune", "run", "--out", "tuned", "--episodes", 16) == 2
-    assert "tuned is of another configuration (differs in episodes" in capsys.readouterr().err
+    assert "tuned has another configuration (differs in episodes" in capsys.readouterr().err
 
 
 def test_fine_tuned_agents_are_evaluated_and_watched(
@@ -462,18 +461,20 @@ def test_fine_tuned_agents_are_evaluated_and_watched(
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (None, "mine is not a run: it has no config.json; make one with `goat train`"),
+        (None, "mine is not a run: it has no config.json; create one with `goat train`"),
         (
             {"model": "other"},
-            "config.json is damaged or not a run's ('config'); name another folder",
+            "config.json is damaged or not a run's config ('config'); use another folder",
         ),
         (
             {"config": {}},
-            "mine is no run; name a folder of `goat train`, `goat finetune` or `goat expert train`",
+            "mine is not a run; specify a folder of `goat train`, `goat finetune` or `goat expert "
+            "train`",
         ),
         (
             {"config": {"by": "own"}},
-            "mine is of another version of goatrl: its config.json has no 'from'; make it again",
+            "mine was written by another version of goatrl (its config.json has no 'from'); "
+            "make it again",
         ),
     ],
 )
@@ -504,7 +505,7 @@ def test_an_unsaved_fine_tuning_says_so(at_home: None, capsys: pytest.CaptureFix
     OnlineRun(Path("tuned")).prepare(finetune.random_plan(GROUP.name, SEEDS, EPISODES))
     assert goat("evaluate", "tuned") == 2
     assert (
-        "tuned has no checkpoint yet: it stopped before its first save; run its command again"
+        "tuned has no checkpoint yet: it stopped before its first save; rerun its command"
         in capsys.readouterr().err
     )
 
@@ -536,26 +537,26 @@ def test_random_networks_by_command(at_home: None) -> None:
     ("arguments", "message"),
     [
         (["nowhere"], "nowhere is not a run"),
-        ([], "name either the folder of a run"),
-        (["run", "--random", GROUP.name], "name either the folder of a run"),
-        (["run", "--by", "onw"], "unknown way to fine-tune 'onw'; did you mean own?"),
-        (["run", "--seeds", "2"], "--seeds goes with --random only"),
-        (["run", "--episodes", "10"], "collected 4 at a time: their number cannot be 10; 8 can"),
+        ([], "specify either the folder of a `goat train` run"),
+        (["run", "--random", GROUP.name], "specify either the folder of a `goat train` run"),
+        (["run", "--by", "onw"], "unknown fine-tuning algorithm 'onw'; did you mean own?"),
+        (["run", "--seeds", "2"], "use --seeds only with --random"),
+        (["run", "--episodes", "10"], "must be a multiple of 4, not 10; try 8"),
         (
             ["run", "--group", "push-left-right"],
             "run does not fit push-left-right: its observation_dim is 10",
         ),
         (
             ["run", "--group", "pointreach-expert-10"],
-            "pointreach-expert-10 has no robots to go on learning with; groups that have",
+            "pointreach-expert-10 has no robot to fine-tune on; groups that have one",
         ),
-        (["tuned"], "tuned is not a run of `goat train`; name one that is"),
-        (["alone"], "alone was trained without a task group; say where to act with --group"),
+        (["tuned"], "tuned is not a run of `goat train`; specify one that is"),
+        (["alone"], "alone was trained without a task group; specify one with --group"),
         (["unsaved"], "unsaved has no checkpoint yet"),
-        (["value"], "the values of goat_v are V(s, g); use --by own"),
+        (["value"], "goat_v learns V(s, g); use --by own"),
         (["--random", "push-left"], "unknown task group 'push-left'; did you mean push-left-right"),
         (["--random", GROUP.name, "--seeds", "0"], "at least one seed"),
-        (["--random", GROUP.name, "--by", "own"], "--random goes without --by and --group"),
+        (["--random", GROUP.name, "--by", "own"], "omit --by and --group"),
     ],
 )
 def test_errors_are_one_helpful_line(

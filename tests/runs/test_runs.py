@@ -115,7 +115,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
 
 def test_another_configuration_never_takes_the_folder(tmp_path: Path) -> None:
     finish(tmp_path / "run")
-    with pytest.raises(GoatError, match=r"is of another configuration \(differs in seeds\)"):
+    with pytest.raises(GoatError, match=r"has another configuration \(differs in seeds\)"):
         finish(tmp_path / "run", seeds=(0,))
 
 
@@ -137,7 +137,7 @@ def test_divergence_keeps_the_last_good_state(
     run = Run(tmp_path / "run")
     with pytest.raises(
         Diverged,
-        match="policy_loss of seed 1 is not finite at update 20; the state at update 16 is kept",
+        match="policy_loss of seed 1 is not finite at update 20; the state at update 16 is saved",
     ):
         run.train(config, problem)
     assert run.step() == 16
@@ -195,7 +195,7 @@ def test_a_dataset_that_does_not_fit_the_checkpoint_is_refused(
         ({"updates": 50}, "updates must be a positive multiple"),
         ({"batch_size": 0}, "batch size must be at least 1"),
         ({"overrides": {"target_period": 0}}, "target_period must be at least 1"),
-        ({"seeds": (1, 1)}, "distinct"),
+        ({"seeds": (1, 1)}, "no seed twice"),
     ],
 )
 def test_a_bad_setting_leaves_no_folder_behind(tmp_path: Path, changes: dict, message: str) -> None:
@@ -328,7 +328,7 @@ def test_a_trained_agent_is_a_function(tmp_path: Path) -> None:
     act = load_policy(run.folder, seed=1)
     np.testing.assert_allclose(act(observations, goals), expected, rtol=1e-5)
     np.testing.assert_allclose(act([3.0, 1.0], [-4.0, 2.0]), expected[1], rtol=1e-5)
-    with pytest.raises(GoatError, match="an observation has 2 and a goal 2 numbers"):
+    with pytest.raises(GoatError, match="an observation needs 2 numbers and a goal 2"):
         act(np.zeros(3), np.zeros(2))
     with pytest.raises(GoatError, match="no seed 5; it has 0, 1"):
         load_policy(str(run.folder), seed=5)

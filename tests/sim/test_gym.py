@@ -101,12 +101,12 @@ def test_start_and_goal_can_be_given() -> None:
     ("name", "options", "message"),
     [
         ("Push", {"gaol": [1.3, 0.7, 0.42]}, "unknown option 'gaol'; did you mean goal?"),
-        ("Push", {"start": [1.3, 0.7, 0.42]}, r"a start has 2 numbers, not shape \(3,\)"),
-        ("Push", {"goal": 1.3}, r"a goal has 3 numbers, not shape \(\)"),
-        ("Push", {"goal": "there"}, "a goal has 3 numbers, not 'there'"),
-        ("Push", {"goal": [1.3, 0.7, np.nan]}, "a goal has 3 finite numbers"),
+        ("Push", {"start": [1.3, 0.7, 0.42]}, r"a start must have 2 numbers, not shape \(3,\)"),
+        ("Push", {"goal": 1.3}, r"a goal must have 3 numbers, not shape \(\)"),
+        ("Push", {"goal": "there"}, "a goal must have 3 numbers, not 'there'"),
+        ("Push", {"goal": [1.3, 0.7, np.nan]}, "a goal must have 3 finite numbers"),
         ("Reach", {"start": [1.3, 0.7]}, "Reach Left-Right has no object to place"),
-        ("HandReach", {"goal": [1.3, 0.7, 0.42]}, "a goal has 15 numbers"),
+        ("HandReach", {"goal": [1.3, 0.7, 0.42]}, "a goal must have 15 numbers"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(name: str, options: dict, message: str) -> None:

@@ -193,7 +193,7 @@ def test_inserting_touches_only_its_place() -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"updates": 5}, "multiple of target_period"), ({"capacity": 2}, "cannot take 3 at once")],
+    [({"updates": 5}, "multiple of target_period"), ({"capacity": 2}, "too small for rounds of 3")],
 )
 def test_impossible_schedules_are_refused(change: dict, message: str) -> None:
     with pytest.raises(GoatError, match=message):

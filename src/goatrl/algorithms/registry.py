@@ -31,28 +31,28 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def register(label: str, revision: int = 1) -> Callable[[Build], Build]:
-    """A decorator that makes an algorithm known under the name of the function that builds it.
+    """A decorator that registers an algorithm under the name of the function that builds it.
 
     Args:
-        label: as tables print it.
-        revision: raise it whenever the algorithm computes something else than before. What was
-            recorded with another revision is refused, never mixed.
+        label: the name in tables.
+        revision: raise it whenever the algorithm's arithmetic changes. Records of other revisions
+            are refused, never mixed in.
 
     Returns:
-        A decorator for a function from `Settings` to an algorithm. The first line of its docstring
-        is what `goat list` shows.
+        A decorator for a function from `Settings` to an algorithm. `goat list` shows the first line
+        of its docstring.
     """
 
     def add(build: Build) -> Build:
         name = build.__name__
         if name in _ENTRIES and _ENTRIES[name].build.__module__ != build.__module__:
             raise GoatError(
-                f"an algorithm named '{name}' exists already ({_ENTRIES[name].build.__module__}); "
+                f"an algorithm named '{name}' already exists ({_ENTRIES[name].build.__module__}); "
                 "choose another name"
             )
         if not build.__doc__:
             raise GoatError(
-                f"algorithm '{name}' needs a docstring: its first line is shown by `goat list`"
+                f"algorithm '{name}' needs a docstring, whose first line `goat list` shows; add one"
             )
         summary = build.__doc__.strip().splitlines()[0]
         _ENTRIES[name] = Entry(name, label, summary, build, revision=revision)
@@ -69,8 +69,8 @@ def get(name: str) -> Entry:
     """A registered algorithm."""
     if name.endswith(".py"):
         raise GoatError(
-            f"{name} is a file, which only `resolve` executes; name it where the command asks for "
-            "an algorithm"
+            f"{name} is a file, and files are executed only by `resolve`; pass it where the "
+            "command takes an algorithm"
         )
     if name not in _ENTRIES:
         raise unknown("algorithm", name, _ENTRIES)
@@ -93,7 +93,7 @@ def recorded(name: str, source: str, where: object) -> Entry:
     known once they have named its file themselves, and is the same one if its SHA-256 is.
     """
     if not isinstance(name, str) or not isinstance(source, str):
-        raise GoatError(f"{where} is damaged: its algorithm is no name; name another folder")
+        raise GoatError(f"{where} is damaged: its algorithm is not a name; use another folder")
     if not source and not name.endswith(".py") and not get(name).source:
         return get(name)
     own = [entry for entry in _ENTRIES.values() if entry.source]
@@ -104,13 +104,13 @@ def recorded(name: str, source: str, where: object) -> Entry:
         entry.file for entry in own
     )
     differs = (
-        f" ({files} is not its file, or has changed since training: its SHA-256 differs)"
+        f" ({files} is a different file or has changed since training: its SHA-256 differs)"
         if files
         else ""
     )
     raise GoatError(
-        f"{where} was trained by an algorithm of your own, '{name}'{differs}; "
-        "name its file with --algorithm FILE (in Python: load_policy(path, algorithm=FILE))"
+        f"{where} was trained with your own algorithm '{name}'{differs}; "
+        "specify its file with --algorithm FILE (in Python: load_policy(path, algorithm=FILE))"
     )
 
 

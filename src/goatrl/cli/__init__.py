@@ -27,12 +27,12 @@ from goatrl.types import GoatError, unknown
 
 @dataclasses.dataclass(frozen=True)
 class DataCommands:
-    """Make, convert and look at datasets (goat data --help)."""
+    """Make, inspect, convert and verify datasets (goat data --help)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ExpertCommands:
-    """Train the experts that collect the robots' datasets (goat expert --help)."""
+    """Train and list the experts that collect the robot datasets (goat expert --help)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,21 +61,21 @@ ABOUT = (
 
 
 def parse(words: list[str]) -> Any:
-    """The command that the words ask for. `data` and `figure` have commands of their own."""
+    """The command that the arguments name. Those in `NESTED` have subcommands."""
     names = [get_args(each)[1].name for each in get_args(Command)]
     if words[:1] and not words[0].startswith("-") and words[0] not in names:
         raise unknown("command", words[0], names)
     if words[:1] and words[0] in NESTED:
         return tyro.cli(NESTED[words[0]], prog=f"goat {words[0]}", args=words[1:])
     about = (
-        f"{ABOUT}\nVersion {goatrl.__version__}. Any command takes --debug, which shows the "
+        f"{ABOUT}\nVersion {goatrl.__version__}. Add --debug to any command to see the "
         "traceback of an error."
     )
     return tyro.cli(Command, prog="goat", args=words, description=about)
 
 
 def keep_compiled_programs() -> None:
-    """The second run of a command does not compile again."""
+    """Cache compiled programs on disk, so that a second run of a command compiles nothing."""
     jax.config.update("jax_compilation_cache_dir", str(cache_folder("xla")))  # type: ignore[no-untyped-call]
 
 
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed = parse([word for word in given if word != "--debug"])
         keep_compiled_programs()
         parsed.run()
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # whatever read our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:

@@ -32,13 +32,14 @@ HEADINGS = ("rung", "algorithm", "success", "increment", "return")
 
 @dataclasses.dataclass(frozen=True)
 class Ablate:
-    """Which component helps on your data? The paper's ladder from BC to GOAT(tau), trained on it
-    and evaluated in your environment.
+    """Find out which component helps on your data: train the paper's ladder from BC to GOAT(tau) on
+    it and evaluate every rung in your environment.
 
-    BC, +HER (relabelled goals), +EAW (exponential advantage weight), +DSW (data selection), +Ens
-    (an ensemble of critics), +UW (uncertainty weight) and +ER (expectile regression) each become a
-    run in a folder of OUT, and together OUT/ablation.md, .csv and .png. Ctrl-C and the same command
-    again go on exactly where it stopped; what is trained is not trained again.
+    BC, +HER (relabelled goals), +EAW (exponential advantage
+    weight), +DSW (data selection), +Ens (an ensemble of critics), +UW (uncertainty
+    weight) and +ER (expectile regression) are each trained as a run in a subfolder of OUT.
+    OUT/ablation.md, .csv and .png compare them. To resume after Ctrl-C, rerun the same command;
+    finished rungs are not trained again.
 
     Examples:
       goat ablate --data mine.npz --goal-threshold 0.5 --environment mine:World-v0 --out ladder
@@ -46,32 +47,32 @@ class Ablate:
     """
 
     out: Path
-    """The folder of all runs, the table and the figure."""
+    """The folder for all runs, the table and the figure."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl), or minari:ID; with --group the group's own
-    if not given.
+    """A dataset file (.npz or one of the authors' .pkl) or minari:ID. With --group, the group's
+    own dataset if omitted.
     """
     environment: Annotated[str | None, arg(metavar="ID")] = None
-    """The Gymnasium environment to evaluate in, as for `goat evaluate`; MODULE:ID imports the
+    """The Gymnasium environment to evaluate in, as for `goat evaluate`. MODULE:ID imports the
     module first.
     """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """How near counts as reached; needed with --environment, unless the data's Minari metadata has
-    it.
+    """The distance within which a goal counts as reached. Required with --environment, unless the
+    Minari metadata of the data has it.
     """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """Instead of an environment: the task group whose settings are used and on all of whose tasks
-    agents are evaluated.
+    """Instead of an environment: a task group. Its settings are used, and agents are evaluated on
+    all its tasks.
     """
     seeds: int = 3
-    """How many seeds train together (0, 1, …)."""
+    """Number of seeds (0, 1, …), trained together."""
     updates: Annotated[int | None, arg(metavar="N")] = None
-    """Number of updates of each rung, if not the group's (40,000 without one)."""
+    """Number of updates per rung; the group's, or 40,000 without a group, if omitted."""
     episodes: Annotated[int | None, arg(metavar="N")] = None
-    """Number of episodes in the environment (100, unless said otherwise)."""
+    """Number of episodes in the environment; 100 if omitted."""
 
     yes: bool = False
-    """Make the group's dataset if it is missing, without asking."""
+    """Make the group's dataset without asking if it is missing."""
 
     def run(self) -> None:
         columns = suites.get("ablation-components").columns
@@ -116,19 +117,18 @@ class Ablate:
             raise Diverged("; ".join(failures))
 
     def _open(self) -> tuple[TaskGroup | str, Problem]:
-        """Where agents are evaluated and what they are trained on; what does not fit is refused
-        before anything is trained.
+        """Where agents are evaluated and what they are trained on. A mismatch is refused before
+        anything is trained.
         """
         if (self.environment is None) == (self.group is None):
             raise GoatError(
-                "say where agents are evaluated: in your own environment with --environment ID and "
-                "--goal-threshold DISTANCE, "
-                "or on all tasks of a --group GROUP"
+                "choose where to evaluate: in your own environment (--environment ID and "
+                "--goal-threshold DISTANCE) or on all tasks of a task group (--group GROUP)"
             )
         if self.group is not None and self.data is None:
             ensure([self.group], self.yes)
         if self.group is None and self.data is None:
-            raise GoatError("name your dataset with --data FILE")
+            raise GoatError("specify your dataset with --data FILE")
         problem = open_problem(self.group, self.data, self.goal_threshold)
         note = out_of_range(problem.episodes)
         if note:
@@ -141,7 +141,7 @@ class Ablate:
 
 @dataclasses.dataclass(frozen=True)
 class Rung:
-    """How good one composition is, seed by seed."""
+    """The results of one composition, seed by seed."""
 
     place: int  # from 1
     column: Column
@@ -150,7 +150,7 @@ class Rung:
 
 
 def summarise(place: int, column: Column, table: pa.Table) -> Rung:
-    """Of several tasks the mean, each counting as much."""
+    """The mean over tasks, all weighted equally."""
     found = per_task(table)
     success = np.mean([each.success for each in found], axis=0)
     returns = np.mean([each.returns for each in found], axis=0)
@@ -158,7 +158,7 @@ def summarise(place: int, column: Column, table: pa.Table) -> Rung:
 
 
 def increments(rungs: Sequence[Rung]) -> list[float | None]:
-    """What each rung adds to the mean success of the one before, where there is one."""
+    """What each rung adds to the mean success of the rung before it, if there is one."""
     means = {rung.place: float(rung.success.mean()) for rung in rungs}
     return [means[place] - means[place - 1] if place - 1 in means else None for place in means]
 

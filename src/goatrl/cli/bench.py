@@ -23,7 +23,8 @@ from goatrl.training.offline import Diverged
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """Run an experiment of the paper beside its numbers. What is already recorded is not run again.
+    """Run one of the paper's experiments and compare the results with the published numbers. Cells
+    that are already recorded are not run again.
 
     Examples:
       goat bench pointreach
@@ -34,29 +35,31 @@ class Bench:
     """
 
     suite: Positional[str]
-    """A name from `goat list`."""
+    """A suite from `goat list`."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """Where records and tables go; bench/robots, bench/pointreach, bench/finetune or
-    bench/training-time if not given. Suites that share cells may share a folder.
+    """The folder for records and tables. If omitted, bench/robots, bench/pointreach, bench/finetune
+    or bench/training-time, depending on the suite. Suites that have cells in common can share a
+    folder.
     """
     groups: tuple[str, ...] = ()
-    """Only these task groups."""
+    """Run only these task groups."""
     algorithms: tuple[str, ...] = ()
-    """Only these algorithms; one that the suite does not have (a name or a file) becomes a further
-    column.
+    """Run only these algorithms. An algorithm that is not in the suite (a name or a file) becomes
+    an additional column.
     """
     seeds: int = 5
-    """How many seeds (0, 1, …); seeds that are recorded are not trained again."""
+    """Number of seeds (0, 1, …). Recorded seeds are not trained again."""
     data: tuple[str, ...] = ()
-    """GROUP=FILE: a dataset (.npz, .pkl, minari:ID) in place of the group's own; may name several.
+    """GROUP=FILE: a dataset (.npz, .pkl, minari:ID) to use instead of the group's own. Several can
+    be given.
     """
     updates: Annotated[int | None, arg(metavar="N")] = None
-    """Number of updates, if not the group's (for a quick look)."""
+    """Number of updates, for a quick trial; the group's if omitted."""
     episodes: Annotated[int | None, arg(metavar="N")] = None
-    """Number of episodes that each seed is fine-tuned for (suites of fine-tuning only)."""
+    """Number of episodes per seed (fine-tuning suites only)."""
 
     yes: bool = False
-    """Make datasets that are missing, without asking."""
+    """Make missing datasets without asking."""
 
     def run(self) -> None:
         chosen = experiment.get(self.suite)
@@ -84,8 +87,7 @@ class Bench:
                 failures = LocalExecutor().run(jobs, folder, table.show)
             except KeyboardInterrupt:
                 raise Interrupted(
-                    f"stopped; what is trained and recorded is in {folder}, and the same command "
-                    "goes on"
+                    f"stopped; finished work is saved in {folder}; rerun the command to resume"
                 ) from None
         publish(chosen, folder, planned)
         if failures:
@@ -93,7 +95,7 @@ class Bench:
 
 
 def publish(chosen: Experiment, folder: Path, planned: Sequence[Planned]) -> None:
-    """Print the tables and verdicts of all that a folder holds of an experiment, and write them
+    """Print the tables and verdicts on all of an experiment's records in a folder, and write them
     beside the records.
     """
     published = presentation.get(chosen.kind).publish(chosen, folder, planned)
@@ -114,9 +116,7 @@ def publish(chosen: Experiment, folder: Path, planned: Sequence[Planned]) -> Non
 
 
 def print_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Each conclusion of the paper with what became of it; those whose cells are not all recorded
-    only by their number.
-    """
+    """Print the verdict on each conclusion of the paper; those with missing cells are counted."""
     colors = {Outcome.HELD: "green", Outcome.UNDECIDED: "yellow", Outcome.NOT_HELD: "red"}
     for verdict in verdicts:
         if verdict.outcome in colors:
@@ -127,6 +127,6 @@ def print_verdicts(verdicts: Sequence[Verdict]) -> None:
     unchecked = sum(verdict.outcome == Outcome.NOT_CHECKED for verdict in verdicts)
     if unchecked:
         console.print(
-            f"{unchecked} of the paper's {len(verdicts)} conclusions not checked: they need cells "
-            "that were not run"
+            f"{unchecked} of the paper's {len(verdicts)} conclusions were not checked: they need "
+            "cells that were not run"
         )

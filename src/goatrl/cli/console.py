@@ -21,8 +21,8 @@ OwnAlgorithm = Annotated[
     Path | None,
     arg(
         metavar="FILE",
-        help="The Python file of the algorithm, for a run that was trained with one of your own; "
-        "it is executed.",
+        help="The Python file of your own algorithm, if the run was trained with one. The file is "
+        "executed.",
     ),
 ]
 
@@ -33,8 +33,8 @@ def command(name: str, kind: type) -> Any:
 
 
 def load_own(algorithm: Path | None) -> None:
-    """Make the user's algorithm known, if they name its file, before a run that was trained with it
-    is opened.
+    """Register the user's own algorithm, if they name its file. Runs that were trained with it can
+    then be opened.
     """
     if algorithm is not None:
         algorithms.load_file(algorithm)
@@ -45,14 +45,14 @@ def plural(count: int, what: str) -> str:
 
 
 def out_of_range(episodes: Episodes) -> str | None:
-    """What to tell about actions that no policy here can produce."""
+    """A note on actions that no policy here can produce, if there are any."""
     actions = np.abs(np.asarray(episodes.actions))
     outside = int((actions > 1.0).sum())
     if not outside:
         return None
     return (
         f"{outside} of {actions.size} action components lie outside [-1, 1] (up to "
-        f"{actions.max():.3g}); agents act within it"
+        f"{actions.max():.3g}); agents only act within that range"
     )
 
 

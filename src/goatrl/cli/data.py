@@ -22,8 +22,8 @@ from goatrl.types import Episodes, GoatError, reached
 
 @dataclasses.dataclass(frozen=True)
 class DataMake:
-    """Make datasets of task groups. The robots' are kept in the cache, where all commands find
-    them; an interruption loses little.
+    """Make the datasets of task groups. Robot datasets are stored in the cache, where all commands
+    find them. To resume after Ctrl-C, rerun the same command.
 
     Examples:
       goat data make push-left-right
@@ -35,37 +35,37 @@ class DataMake:
     groups: Positional[tuple[str, ...]] = ()
     """Task groups from `goat list`."""
     all: bool = False
-    """All robot groups of the paper: an hour on two cores."""
+    """Make the datasets of all robot groups in the paper, which takes an hour on two cores."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write one dataset into this file (.npz) instead of the cache."""
+    """Write one dataset to this file (.npz) instead of the cache."""
     seed: int = 0
-    """Another seed draws another dataset of the same kind; only with --out."""
+    """A different seed gives a different dataset of the same kind. Requires --out."""
     expert: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """A folder of `goat expert train` whose expert collects instead of the one that ships with
-    goatrl; only with --out.
+    """Collect with an expert of your own, from a folder of `goat expert train`, instead of the one
+    that ships with goatrl. Requires --out.
     """
     threads: Annotated[int | None, arg(metavar="N")] = None
-    """How many simulate, if not as many as there are cores; the dataset is the same."""
+    """Number of simulation threads, which does not affect the data; one per core if omitted."""
 
     def run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups]
         chosen += [group for group in tasks.robots() if self.all and group not in chosen]
         if not chosen:
-            raise GoatError("name task groups, or say --all; see `goat list`")
+            raise GoatError("specify task groups (see `goat list`) or --all")
         if self.out is not None:
             if len(chosen) > 1:
-                raise GoatError("--out takes one dataset")
+                raise GoatError("--out takes only one dataset; specify a single task group")
             self._into_file(chosen[0], self.out)
             return
         if self.seed or self.expert is not None:
             raise GoatError(
-                "the cache holds what goatrl's experts collect with seed 0; others only with "
-                "--out FILE"
+                "the cache only holds datasets collected by goatrl's own experts with seed 0; add "
+                "--out FILE to use --seed or --expert"
             )
         for group in chosen:
             if group.collection is None:
                 raise GoatError(
-                    f"{group.name} is made whenever it is needed; name a file for it with --out"
+                    f"{group.name} is generated when needed, not cached; to save it, add --out FILE"
                 )
             if cache.cached(group).exists():
                 console.print(f"already made: {cache.cached(group)}")
@@ -75,7 +75,7 @@ class DataMake:
     def _into_file(self, group: TaskGroup, out: Path) -> None:
         if group.collection is None:
             if self.expert is not None:
-                raise GoatError(f"{group.name} is not collected by an expert; leave --expert out")
+                raise GoatError(f"{group.name} is not collected by an expert; omit --expert")
             write_dataset(datasets.make(group, self.seed), out)
             return
         datasets.check_name(out)  # it will take minutes
@@ -96,16 +96,15 @@ class DataMake:
 
 @dataclasses.dataclass(frozen=True)
 class DataVerify:
-    """Compare datasets with the checksums that goatrl lists: those of the cache, or of these
-    groups.
+    """Compare the checksums of datasets with those listed in goatrl.
 
-    Example:
+    Examples:
       goat data verify
       goat data verify push-left-right
     """
 
     groups: Positional[tuple[str, ...]] = ()
-    """Task groups from `goat list`; all that are made, if none is named."""
+    """Task groups from `goat list`; all that have been made if omitted."""
 
     def run(self) -> None:
         made = [
@@ -130,19 +129,19 @@ class DataVerify:
                 differing.append(name)
         if differing:
             raise DifferentData(
-                f"not the listed dataset: {', '.join(differing)}; delete it and make it again"
+                f"checksum differs from ours: {', '.join(differing)}; delete it and make it again"
             )
 
 
 class DifferentData(GoatError):
-    """A dataset that is not the one that the package lists."""
+    """A dataset whose checksum differs from the one that the package lists."""
 
     exit_code = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class DataConvert:
-    """Write a dataset in another format: npz, or Minari's. Of a pickle only plain arrays are read;
+    """Convert a dataset to npz or to Minari's format. From a pickle, only plain arrays are read;
     nothing in it is executed.
 
     Examples:
@@ -157,18 +156,19 @@ class DataConvert:
     out: Annotated[str, arg(metavar="TARGET")]
     """FILE.npz or minari:ID."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """For Minari: how near counts as reached, which decides the rewards; a task group has its own.
+    """For Minari: the distance within which a goal counts as reached, which determines the rewards.
+    Task groups have their own.
     """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """For Minari: the task group that a file belongs to, whose threshold and environments go with
-    it.
+    """For Minari: the task group that a file belongs to, which provides the threshold and the
+    environments.
     """
     description: Annotated[str | None, arg(metavar="TEXT")] = None
-    """For Minari: what this is."""
+    """For Minari: a description of the dataset."""
     author: Annotated[str | None, arg(metavar="NAME")] = None
-    """For Minari: whose it is."""
+    """For Minari: the author of the dataset."""
     yes: bool = False
-    """Make the dataset of a task group if it is missing, without asking."""
+    """Make the dataset of a task group without asking if it is missing."""
 
     def run(self) -> None:
         if not minari.is_id(self.out):
@@ -176,7 +176,7 @@ class DataConvert:
             return
         own = self.source in tasks.groups()
         if own and self.group is not None:
-            raise GoatError(f"{self.source} is a task group itself; --group is for files")
+            raise GoatError(f"{self.source} is itself a task group; use --group only with files")
         if own:
             ensure([self.source], self.yes)
         problem = open_problem(
@@ -193,7 +193,7 @@ class DataConvert:
             group=problem.group,
             **about | {name: text for name, text in given.items() if text is not None},
         )
-        console.print(written(problem.episodes, self.out) if new else f"already there: {self.out}")
+        console.print(written(problem.episodes, self.out) if new else f"already exists: {self.out}")
 
 
 def write_dataset(episodes: Episodes, out: Path) -> None:
@@ -206,7 +206,7 @@ def written(episodes: Episodes, where: str) -> str:
 
 
 def open_dataset(source: str, yes: bool) -> Episodes:
-    """The dataset of a task group, made first if it is missing, or of a file or a Minari id."""
+    """The dataset of a task group (made first if it is missing), a file or a Minari id."""
     if source not in tasks.groups():
         return datasets.load(known_path(source))
     ensure([source], yes)
@@ -215,7 +215,7 @@ def open_dataset(source: str, yes: bool) -> Episodes:
 
 @dataclasses.dataclass(frozen=True)
 class DataInfo:
-    """Describe a dataset, a file, Minari's or a task group's own, and draw it.
+    """Describe a dataset (a file, a Minari dataset or a task group's own) and plot it.
 
     Example:
       goat data info pointreach-expert-10 --figure expert.png
@@ -224,11 +224,11 @@ class DataInfo:
     data: Positional[str]
     """A file (.npz, .pkl), minari:ID or a task group."""
     figure: Path | None = None
-    """Also draw where it goes (.png, .svg, .pdf)."""
+    """Also plot the trajectories to this file (.png, .svg, .pdf)."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """For a file: the task group that it belongs to, which says what a success is."""
+    """For a file: the task group that it belongs to, which defines success."""
     yes: bool = False
-    """Make the dataset if it is missing, without asking."""
+    """Make the dataset without asking if it is missing."""
 
     def run(self) -> None:
         episodes = open_dataset(self.data, self.yes)
@@ -249,7 +249,7 @@ class DataInfo:
 
 
 def known_path(text: str) -> Path:
-    """A file or a Minari id, or the error for something that is neither, nor a group."""
+    """The path of a file or a Minari id. Raises an error for a misspelt task group."""
     if not minari.is_id(text) and not Path(text).exists() and not Path(text).suffix:
         tasks.get(text)
     return Path(text)
@@ -258,8 +258,8 @@ def known_path(text: str) -> Path:
 def describe(
     episodes: Episodes, group: TaskGroup | None, own_threshold: float | None = None
 ) -> dict[str, str]:
-    """What is in a dataset; with a goal threshold, the group's or its own, also how often it
-    succeeds; with a group, also how much of the group's tasks it has seen.
+    """What is in a dataset. With a goal threshold (the group's or its own), also how often it
+    succeeds; with a group, also how much of the group's tasks it covers.
     """
     actions, achieved, goals = (
         np.asarray(part) for part in (episodes.actions, episodes.achieved, episodes.goals)
@@ -280,8 +280,8 @@ def describe(
         met = reached(achieved[:, 1:], goals[:, None], threshold)
         last, steps = 100 * met[:, -1].mean(), met.sum(1).mean()
         facts["goal threshold"] = f"{threshold:g}"
-        facts["desired goal met"] = (
-            f"{last:.1f} % of episodes at the last step, {steps:.1f} steps each"
+        facts["desired goal reached"] = (
+            f"{last:.1f} % of episodes at the last step, {steps:.1f} steps per episode"
         )
     if group is not None:
         facts["inside the seen region"] = f"{100 * group.kept(achieved).mean():.1f} % of episodes"
@@ -294,7 +294,7 @@ def describe(
 
 
 def ranges(points: np.ndarray) -> str:
-    """From … to of every coordinate; of all together, where they are many."""
+    """The range of every coordinate, or of all together if there are more than four."""
     flat = points.reshape(-1, points.shape[-1])
     if flat.shape[1] > 4:
         return f"{flat.min():.3g} … {flat.max():.3g} ({flat.shape[1]} coordinates)"
@@ -304,7 +304,7 @@ def ranges(points: np.ndarray) -> str:
 
 
 def coverage(achieved: np.ndarray, goals: np.ndarray, threshold: float) -> float:
-    """The share of goals that some step of some episode comes within the threshold of."""
+    """The share of goals that any step of any episode comes within the threshold of."""
     tree = KDTree(achieved.reshape(-1, achieved.shape[-1]))
     return float((tree.query(goals)[0] <= threshold).mean())
 

@@ -16,7 +16,7 @@ from goatrl.types import GoatError
 
 @contextmanager
 def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
-    """A bar for a dataset that is being collected, and a kind word on Ctrl-C."""
+    """A progress bar for a dataset that is being collected, and how to resume on Ctrl-C."""
     with progress_bar() as progress:
         assert group.collection is not None
         bar = progress.add_task(group.name, total=group.collection.episodes, losses="starting")
@@ -29,7 +29,7 @@ def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
             yield show
         except KeyboardInterrupt:
             raise Interrupted(
-                f"stopped; the same command goes on with {group.name} where it was last saved"
+                f"stopped; rerun the command to resume {group.name} from where it was last saved"
             ) from None
 
 
@@ -40,7 +40,7 @@ def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
 
 
 def ensure(groups: Iterable[str], yes: bool) -> None:
-    """Make the datasets that are missing, after asking, or without under --yes."""
+    """Make the datasets that are missing, after asking unless --yes is given."""
     known = [tasks.get(name) for name in dict.fromkeys(groups)]
     missing = [
         group
@@ -59,8 +59,7 @@ def _ask(missing: Sequence[TaskGroup]) -> None:
     names = ", ".join(group.name for group in missing)
     try:
         answer = console.input(
-            f"Not made yet, minutes for each dataset: {names}. Make what is missing, and go on? "
-            "\\[Y/n] "
+            f"Missing datasets: {names}. Make them now (a few minutes each) and continue? \\[Y/n] "
         )
     except EOFError:
         answer = "n"

@@ -17,8 +17,8 @@ from goatrl.runs.online import OnlineRun
 
 @dataclasses.dataclass(frozen=True)
 class ExpertTrain:
-    """Train the expert of a robot online, as the ones that ship with goatrl were. The same command
-    again resumes exactly.
+    """Train an expert for a robot online, in the same way as the experts that ship with goatrl. To
+    resume an interrupted run, rerun the same command.
 
     Example:
       goat expert train push --out runs/push-expert
@@ -27,11 +27,11 @@ class ExpertTrain:
     robot: Positional[str]
     """reach, push, pick, slide or hand."""
     out: Path
-    """The run's folder; the policy and its card are written there at the end."""
+    """The run's folder, where the policy and its card are written at the end."""
     seed: int = 0
-    """Another seed trains another expert."""
+    """The random seed."""
     rounds: Annotated[int | None, arg(metavar="N")] = None
-    """Number of rounds of 128 episodes, if not the robot's."""
+    """Number of rounds of 128 episodes each; the robot's if omitted."""
 
     def run(self) -> None:
         plan = expert_training.plan(self.robot, self.seed, self.rounds)
@@ -39,7 +39,7 @@ class ExpertTrain:
         follow(run, plan, f"{self.robot} expert")
         card = expert_training.export(run, plan, self.out)
         console.print(
-            f"success in {card['episodes']} episodes: {100 * card['success']:.1f} % (agent of "
+            f"success in {card['episodes']} episodes: {100 * card['success']:.1f} % (agent from "
             f"round {card['round']})"
         )
         console.print(f"wrote {self.out}/{self.robot}.safetensors and {self.robot}.json")
@@ -47,7 +47,7 @@ class ExpertTrain:
 
 @dataclasses.dataclass(frozen=True)
 class ExpertList:
-    """Show the experts that ship with goatrl."""
+    """List the experts that ship with goatrl."""
 
     def run(self) -> None:
         table = Table(title="Experts", title_justify="left")

@@ -30,15 +30,15 @@ def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
     cells = grid.suite_cells(suite, folder)
     if not cells:
         raise GoatError(
-            f"no records of suite {suite.name} in {folder}; make some with `goat bench`, or name "
-            "another --suite"
+            f"no records of suite {suite.name} in {folder}; create them with `goat bench`, or "
+            "specify another --suite"
         )
     return cells
 
 
 @dataclasses.dataclass(frozen=True)
 class FigureTrajectories:
-    """Draw the paths of each agent with its dataset and goals: the paper's first figure.
+    """Draw each agent's trajectories with its dataset and goals, as in the paper's first figure.
 
     Examples:
       goat figure trajectories results/pointreach --out trajectories.png
@@ -46,15 +46,15 @@ class FigureTrajectories:
     """
 
     folder: Positional[Path]
-    """The records' folder, or a run of `goat train`."""
+    """A folder of records, or a run of `goat train`."""
     out: Path
-    """The picture (.png, .svg, .pdf)."""
+    """The image file (.png, .svg, .pdf)."""
     task: str = "R10"
-    """Whose goals."""
+    """The task whose goals are drawn."""
     suite: str = "pointreach"
-    """Whose records."""
+    """The suite whose records are drawn."""
     data: tuple[str, ...] = ()
-    """GROUP=FILE: the dataset files that the records were made with, if not the groups' own."""
+    """GROUP=FILE: the datasets that the records were made with, if not the groups' own."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
@@ -71,8 +71,8 @@ class FigureTrajectories:
         group = problem.group
         if group is None or not group.family.records_paths:
             raise GoatError(
-                f"{self.folder} is not of PointReach, whose paths are drawn; `goat view` films "
-                "robots"
+                f"{self.folder} is not a PointReach run, and only those have trajectories to draw; "
+                "film robots with `goat view`"
             )
         evaluated = evaluate(trained.members, trained.state, group, [group.task(self.task)])
         return group, {group.label: (problem.episodes, {trained.label: evaluated})}
@@ -86,8 +86,8 @@ class FigureTrajectories:
             episodes = open_problem(group.name, files.get(group.name)).episodes
             if episodes.checksum() != cell.config.checksum:
                 raise GoatError(
-                    f"the records were made with another {group.name}; name its file with --data "
-                    f"{group.name}=FILE"
+                    f"the records were made with a different {group.name} dataset; specify it with "
+                    f"--data {group.name}=FILE"
                 )
             rows.setdefault(group.label, (episodes, {}))[1][cell.label] = cell.episodes
         return tasks.get(cells[0].config.group), rows
@@ -102,11 +102,11 @@ class FigureBars:
     """
 
     folder: Positional[Path]
-    """The records' folder."""
+    """A folder of records."""
     out: Path
-    """The picture (.png, .svg, .pdf)."""
+    """The image file (.png, .svg, .pdf)."""
     suite: str = "pointreach"
-    """Whose records."""
+    """The suite whose records are drawn."""
 
     def run(self) -> None:
         suite = suites.get(self.suite)
@@ -122,7 +122,7 @@ class FigureBars:
 
 @dataclasses.dataclass(frozen=True)
 class FigureAggregate:
-    """Draw averages over IID and OOD tasks with 95 % intervals, the paper's marked.
+    """Draw averages over IID and OOD tasks with 95 % intervals and the paper's numbers marked.
 
     Examples:
       goat figure aggregate bench/robots --out aggregate.pdf
@@ -130,13 +130,13 @@ class FigureAggregate:
     """
 
     folder: Positional[Path]
-    """The records' folder."""
+    """A folder of records."""
     out: Path
-    """The picture (.png, .svg, .pdf)."""
+    """The image file (.png, .svg, .pdf)."""
     suite: str = "paper"
-    """Whose records."""
+    """The suite whose records are drawn."""
     metric: Literal["success", "return"] = "success"
-    """What is averaged."""
+    """The metric to average."""
 
     def run(self) -> None:
         suite = suites.get(self.suite)
@@ -151,7 +151,7 @@ class FigureAggregate:
 
 @dataclasses.dataclass(frozen=True)
 class FigureCoverage:
-    """Draw which goals of a grid each algorithm reaches, over seeds, and where the data ends.
+    """Draw which goals of a grid each algorithm reaches across seeds, and where the data ends.
 
     Examples:
       goat figure coverage bench/robots --out coverage.pdf
@@ -159,13 +159,13 @@ class FigureCoverage:
     """
 
     folder: Positional[Path]
-    """The records' folder."""
+    """A folder of records."""
     out: Path
-    """The picture (.png, .svg, .pdf)."""
+    """The image file (.png, .svg, .pdf)."""
     groups: Annotated[tuple[str, ...], arg(aliases=("--group",))] = ()
-    """Task groups, a row each; all that have maps if none is named."""
+    """Task groups, one row each; all that have maps if omitted."""
     suite: str = "paper"
-    """Whose records."""
+    """The suite whose records are drawn."""
 
     def run(self) -> None:
         suite = suites.get(self.suite)
@@ -183,8 +183,8 @@ class FigureCoverage:
         if not rows:
             which = f" of {', '.join(self.groups)}" if self.groups else ""
             raise GoatError(
-                f"the records{which} in {self.folder} have no coverage maps; those of `goat bench "
-                "paper` have"
+                f"the records{which} in {self.folder} have no coverage maps; create some with "
+                "`goat bench paper`"
             )
         columns = [
             label
@@ -197,8 +197,8 @@ class FigureCoverage:
 
 @dataclasses.dataclass(frozen=True)
 class FigureFinetune:
-    """Draw success while agents go on online: a panel per task group, a line per initialisation,
-    with 95 % intervals.
+    """Draw success during online fine-tuning: one panel per task group and one line per
+    initialisation, with 95 % intervals.
 
     Examples:
       goat figure finetune bench/finetune --out finetune.pdf
@@ -206,20 +206,20 @@ class FigureFinetune:
     """
 
     folder: Positional[Path]
-    """The records' folder."""
+    """A folder of records."""
     out: Path
-    """The picture (.png, .svg, .pdf)."""
+    """The image file (.png, .svg, .pdf)."""
     suite: str = "finetune-ddpg"
-    """Whose records."""
+    """The suite whose records are drawn."""
 
     def run(self) -> None:
         if self.suite not in finetuning.SUITES:
-            raise unknown("suite of fine-tuning", self.suite, finetuning.SUITES)
+            raise unknown("fine-tuning suite", self.suite, finetuning.SUITES)
         recorded = curves.read_all(self.folder)
         found = finetuning.SUITES[self.suite].order(recorded)
         if not found:
             raise GoatError(
-                f"no records of suite {self.suite} in {self.folder}; make some with `goat bench "
+                f"no records of suite {self.suite} in {self.folder}; create them with `goat bench "
                 f"{self.suite}`"
             )
         panels: dict[str, list[curves.Curve]] = {}
@@ -232,7 +232,8 @@ class FigureFinetune:
 
 @dataclasses.dataclass(frozen=True)
 class FigureDensity:
-    """Draw 1/std of a run's value ensemble over goals (appendix "Uncertainty and Density").
+    """Draw 1/std of a run's value ensemble over goals (the paper's appendix "Uncertainty and
+    Density").
 
     Example:
       goat figure density runs/goat --out density.png
@@ -241,9 +242,9 @@ class FigureDensity:
     folder: Positional[Path]
     """The run's folder."""
     out: Path
-    """The picture (.png, .svg, .pdf)."""
+    """The image file (.png, .svg, .pdf)."""
     seed: int = 0
-    """Which of the run's agents."""
+    """The seed of the agent to draw."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
@@ -253,7 +254,8 @@ class FigureDensity:
         algorithm, state = run.agents().agent(self.seed)
         if problem.spec.goal_dim != 2:
             raise GoatError(
-                f"{self.folder} has goals of {problem.spec.goal_dim} numbers; the map needs two"
+                f"{self.folder} has {problem.spec.goal_dim}-dimensional goals; the map needs a run "
+                "with two-dimensional ones"
             )
         grid = np.arange(-10.0, 11.0)
         goals = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
@@ -264,8 +266,8 @@ class FigureDensity:
 
 @dataclasses.dataclass(frozen=True)
 class FigureUncertainty:
-    """Draw what a run's uncertainty weight prefers: supervised loss and distance to the goal of
-    samples ranked by it (section 5.2).
+    """Draw which samples a run's uncertainty weight prefers: supervised loss and distance to the
+    goal, for samples ranked by the weight (section 5.2 of the paper).
 
     Example:
       goat figure uncertainty runs/goat --out uncertainty.png
@@ -274,7 +276,7 @@ class FigureUncertainty:
     folder: Positional[Path]
     """The run's folder."""
     out: Path
-    """The picture (.png, .svg, .pdf); its numbers go to a .csv beside it."""
+    """The image file (.png, .svg, .pdf). The numbers are written to a .csv beside it."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
@@ -293,26 +295,25 @@ class FigureUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class FigureRegions:
-    """Draw where the starts and goals of the robot tasks lie, and which part of it the data has
-    seen.
+    """Draw where the starts and goals of the robot tasks lie, and which of them the data covers.
 
-    Example:
+    Examples:
       goat figure regions --out regions.png
       goat figure regions --groups push-near-far slide-near-far --out regions.svg
     """
 
     out: Path
-    """The picture (.png, .svg, .pdf)."""
+    """The image file (.png, .svg, .pdf)."""
     groups: tuple[str, ...] = ()
-    """Task groups; all nine of the robots if none is named."""
+    """Task groups; all nine robot groups if omitted."""
 
     def run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups] or list(tasks.robots())
         flat = [group.name for group in chosen if group.panel is None]
         if flat:
             raise GoatError(
-                f"{flat[0]} has no regions to draw, its goals are 20 points; name groups of "
-                "robots (`goat list`)"
+                f"{flat[0]} has no regions to draw, because its goals are 20 points; specify robot "
+                "groups (see `goat list`)"
             )
         figures.save(data_figures.regions(chosen), self.out)
         console.print(f"wrote {self.out}")

@@ -17,11 +17,11 @@ from goatrl.types import GoatError
 
 @dataclasses.dataclass(frozen=True)
 class Finetune:
-    """Let trained agents go on learning online, in all tasks of their group and without the data
-    that they were trained on.
+    """Fine-tune trained agents online, on all tasks of their group and without their training data.
 
-    All seeds of the run go on at once. OUT/metrics.csv has their success without noise, before the
-    first episode and while they learn. The same command again resumes an interrupted run exactly.
+    All seeds of the run are fine-tuned together. OUT/metrics.csv records their success without
+    exploration noise, before the first episode and during fine-tuning. To resume an interrupted
+    run, rerun the same command.
 
     Examples:
       goat finetune runs/push --out runs/push-online
@@ -30,21 +30,21 @@ class Finetune:
     """
 
     out: Path
-    """The folder of the fine-tuning."""
+    """The folder for the fine-tuning run."""
     folder: Annotated[Positional[Path | None], arg(metavar="RUN")] = None
-    """The folder of a run of `goat train`."""
+    """The folder of a `goat train` run."""
     by: str = "ddpg_her"
-    """ddpg_her, for agents of any algorithm that has critics Q(s, a, g) or none; or own: by the
-    run's algorithm.
+    """The algorithm to fine-tune with: ddpg_her, for agents with critics Q(s, a, g) or without
+    critics; or own, the run's algorithm.
     """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """The task group to act in, if not the run's."""
+    """The task group to fine-tune on; the run's if omitted."""
     random: Annotated[str | None, arg(metavar="GROUP")] = None
-    """Instead of a run: DDPG+HER in this task group from random networks, to compare with."""
+    """Instead of a run: train DDPG+HER on this task group from scratch, as a baseline."""
     seeds: Annotated[int | None, arg(metavar="N")] = None
-    """How many random agents (5, unless said otherwise)."""
+    """Number of seeds to train from scratch, with --random only; 5 if omitted."""
     episodes: Annotated[int, arg(metavar="N")] = finetune.EPISODES
-    """Number of episodes that each seed collects."""
+    """Number of episodes to collect per seed."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
@@ -61,7 +61,7 @@ class Finetune:
         )
         steps = self.episodes * plan.group.spec.horizon
         console.print(
-            f"success in all {plural(len(plan.tasks), 'task')}: {before} at first, {after} after "
+            f"mean success on {plural(len(plan.tasks), 'task')}: {before} before, {after} after "
             f"{steps:,} environment steps"
         )
         console.print(f"wrote {run.metrics_path}")
@@ -75,20 +75,19 @@ class Finetune:
     def _plan(self) -> OnlinePlan:
         if (self.folder is None) == (self.random is None):
             raise GoatError(
-                "name either the folder of a run of `goat train`, or a task group with --random"
+                "specify either the folder of a `goat train` run, or a task group with --random"
             )
         if self.random is not None:
             if self.by != "ddpg_her" or self.group is not None:
                 raise GoatError(
-                    "random networks have no algorithm or group of their own: --random goes "
-                    "without --by and --group"
+                    "--random trains DDPG+HER on the group it names; omit --by and --group"
                 )
             return finetune.random_plan(
                 self.random, range(5 if self.seeds is None else self.seeds), self.episodes
             )
         assert self.folder is not None
         if self.seeds is not None:
-            raise GoatError("the seeds are those of the run: --seeds goes with --random only")
+            raise GoatError("the run determines the seeds; use --seeds only with --random")
         load_own(self.algorithm)
         trained = Run(self.folder)
         plan = finetune.plan(trained, self.by, self.group, self.episodes)

@@ -15,7 +15,7 @@ from goatrl.learn.parameters import hyperparameters
 
 @dataclasses.dataclass(frozen=True)
 class List:
-    """Show algorithms, task groups and suites, or all numbers of one algorithm.
+    """List algorithms, task groups and suites, or all hyper-parameters of one algorithm.
 
     Examples:
       goat list
@@ -23,9 +23,9 @@ class List:
     """
 
     algorithm: Positional[str | None] = None
-    """An algorithm whose hyper-parameters are shown (the names that --set takes)."""
+    """Show the hyper-parameters of this algorithm, under the names that --set takes."""
     group: str | None = None
-    """Show them as they are set for this task group."""
+    """Show the values for this task group."""
 
     def run(self) -> None:
         if self.algorithm is not None:
@@ -61,7 +61,7 @@ class List:
             ),
         ):
             table = Table(title=title, title_justify="left", show_header=False)
-            table.add_column(no_wrap=True)  # what is to be typed is never cut
+            table.add_column(no_wrap=True)  # names that users type are never truncated
             for row in rows:
                 table.add_row(*row)
             console.print(table)

@@ -1,5 +1,5 @@
-"""What `goat bench` shows while it runs: every cell of the plan in one small table, above the bars
-of what is being done.
+"""What `goat bench` shows while it runs: a table with every planned cell, above progress bars for
+the work under way.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from goatrl.experiments.experiment import Planned, Progress
 
 
 class LiveTable:
-    """The state of a plan. In a log, where nothing can be redrawn, a line for every cell that is
-    ready.
-    """
+    """The state of a plan. In a log, where nothing can be redrawn, one line per finished cell."""
 
     def __init__(self, planned: Sequence[Planned], brief: Callable[[Any], str]) -> None:
         self.labels = list(dict.fromkeys(cell.label for cell in planned))
@@ -39,7 +37,7 @@ class LiveTable:
         self.bars: Bars = progress_bar()
         self.rows: dict[str, TaskID] = {}
         self.started = time.monotonic()
-        self.lock = threading.Lock()  # training and evaluating report from threads of their own
+        self.lock = threading.Lock()  # training and evaluation report from different threads
 
     def show(self, progress: Progress) -> None:
         with self.lock:

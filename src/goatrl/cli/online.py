@@ -1,14 +1,14 @@
-"""What the commands that train online share."""
+"""Shared by the commands that train online."""
 
 from goatrl.cli.console import console, progress_bar
 from goatrl.runs.online import OnlinePlan, OnlineRun
 
 
 def follow(run: OnlineRun, plan: OnlinePlan, title: str) -> None:
-    """Train to the end, or on to the end, and show how it goes."""
+    """Train to the end, or resume and train to the end, and show progress."""
     run.prepare(plan)
     if run.rounds():
-        console.print(f"going on from round {run.rounds()} of {plan.rounds}")
+        console.print(f"resuming from round {run.rounds()} of {plan.rounds}")
     with progress_bar() as progress:
         bar = progress.add_task(
             title, total=plan.rounds, completed=run.rounds(), losses="compiling"

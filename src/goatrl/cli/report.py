@@ -12,11 +12,11 @@ from goatrl.report import webpage
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Make one HTML file of all records in a folder: tables, plots and maps beside the paper's
-    numbers, to open anywhere.
+    """Put all records of a folder on one self-contained HTML page, with tables, plots, maps and the
+    paper's numbers.
 
-    Pictures and clips in the folder `media` beside the records are put into it: GROUP--dataset.png,
-    GROUP--ALGORITHM--uncertainty.png (of `goat figure uncertainty`), GROUP--ALGORITHM--TASK.mp4.
+    Images and clips in the folder `media` beside the records are embedded: GROUP--dataset.png,
+    GROUP--ALGORITHM--uncertainty.png (from `goat figure uncertainty`), GROUP--ALGORITHM--TASK.mp4.
 
     Examples:
       goat report results
@@ -24,9 +24,9 @@ class Report:
     """
 
     folder: Positional[Path]
-    """A folder of records, or a folder of such folders."""
+    """A folder of records, or a folder that contains such folders."""
     out: Path = Path("report.html")
-    """The page (.html)."""
+    """The HTML file to write."""
 
     def run(self) -> None:
         html = webpage.page(self.folder).encode()

@@ -36,8 +36,8 @@ from goatrl.types import GoatError, Spec
 
 @dataclasses.dataclass(frozen=True)
 class Train:
-    """Train an algorithm with several seeds at once. The same command again resumes an interrupted
-    run exactly.
+    """Train an algorithm with several seeds at once. To resume an interrupted run, rerun the same
+    command; the result is the same as without the interruption.
 
     Examples:
       goat train goat --group pointreach-non-expert-10 --out runs/goat
@@ -49,30 +49,31 @@ class Train:
     algorithm: Positional[str]
     """A name from `goat list`, or a Python file that registers one algorithm."""
     out: Path
-    """The run's folder."""
+    """The folder for the run."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """The task group whose dataset, settings and tasks are used."""
+    """The task group that provides the dataset, settings and tasks."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl), or minari:ID, instead of the group's own.
+    """A dataset file (.npz or one of the authors' .pkl) or minari:ID, instead of the group's own
+    dataset.
     """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """How near counts as reached; needed for your own data without a group, unless its Minari
-    metadata has it.
+    """The distance within which a goal counts as reached. Required for your own data without a
+    group, unless its Minari metadata has it.
     """
     seeds: int = 5
-    """How many seeds train together (0, 1, …)."""
+    """Number of seeds (0, 1, …), trained together."""
     set: UseAppendAction[tuple[str, ...]] = ()
-    """NAME=VALUE of a hyper-parameter (see `goat list ALGORITHM`); may be repeated."""
+    """NAME=VALUE: set a hyper-parameter (see `goat list ALGORITHM`). Can be repeated."""
     updates: Annotated[int | None, arg(metavar="N")] = None
-    """Number of updates, if not the group's."""
+    """Number of updates; the group's if omitted."""
     batch_size: Annotated[int | None, arg(metavar="N")] = None
-    """Batch size, if not the group's."""
+    """Batch size; the group's if omitted."""
 
     yes: bool = False
-    """Make the group's dataset if it is missing, without asking."""
+    """Make the group's dataset without asking if it is missing."""
 
     def run(self) -> None:
-        entry = algorithms.resolve(self.algorithm)  # a misspelt name should not wait for a dataset
+        entry = algorithms.resolve(self.algorithm)  # refuse a misspelt name before making a dataset
         if self.group is not None and self.data is None:
             ensure([self.group], self.yes)
         problem = open_problem(self.group, self.data, self.goal_threshold)
@@ -115,14 +116,14 @@ class Train:
 
 
 def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
-    """Train to the end, or on to the end, and show how it goes; False if there was nothing left to
-    do.
+    """Train to the end, or resume and train to the end, and show progress. False if there was
+    nothing left to do.
     """
     if run.step() == config.updates:
         console.print(f"already trained: {run.checkpoint_path}")
         return False
     if run.step():
-        console.print(f"going on from update {run.step()} of {config.updates}")
+        console.print(f"resuming from update {run.step()} of {config.updates}")
     with progress_bar() as progress:
         bar = progress.add_task(
             title, total=config.updates, completed=run.step(), losses="compiling"
@@ -139,14 +140,15 @@ def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: st
 
 @dataclasses.dataclass(frozen=True)
 class Evaluate:
-    """Evaluate trained or fine-tuned agents on tasks, or in an environment of yours; every episode
-    is a row of RUN/episodes.parquet.
+    """Evaluate trained or fine-tuned agents on tasks or in your own environment. Every episode
+    becomes a row of RUN/episodes.parquet.
 
-    An environment is any of Gymnasium's whose observations are a dictionary of observation,
-    achieved_goal and desired_goal. Its episodes are seeded, so that all agents meet the same starts
-    and goals, and as long as those of the data unless it ends them earlier. Agents act in [-1, 1]:
-    where its action space has other bounds, -1 becomes the lower and 1 the upper one. Success: the
-    goal is within the run's threshold at the last step; return: the number of steps at which it is.
+    Any Gymnasium environment works whose observations are a dictionary of observation,
+    achieved_goal and desired_goal. Episodes are seeded, so all agents are evaluated on the same
+    starts and goals. They are as long as those in the data, unless the environment ends them
+    earlier. Agents act in [-1, 1]; if the action space has other bounds, actions are rescaled to
+    them. Success is the share of episodes within the goal threshold at the final step. The return
+    is the number of steps within it.
 
     Examples:
       goat evaluate runs/goat
@@ -158,17 +160,17 @@ class Evaluate:
     """
 
     folder: Positional[Path]
-    """The folder of a run of `goat train`, `goat finetune` or `goat expert train`."""
+    """The folder of a `goat train`, `goat finetune` or `goat expert train` run."""
     tasks: tuple[str, ...] = ()
-    """Only these tasks."""
+    """Evaluate only on these tasks."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None
-    """The task group to evaluate on, if not the run's."""
+    """The task group to evaluate on; the run's if omitted."""
     environment: Annotated[str | None, arg(metavar="ID")] = None
-    """A registered Gymnasium environment instead; MODULE:ID imports a module (of this folder, too)
-    that registers it.
+    """Evaluate in this registered Gymnasium environment instead. MODULE:ID first imports the module
+    that registers it, which may be in the current folder.
     """
     episodes: Annotated[int | None, arg(metavar="N")] = None
-    """Number of episodes in the environment (100, unless said otherwise)."""
+    """Number of episodes in the environment; 100 if omitted."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
@@ -200,8 +202,7 @@ class Evaluate:
         name = self.group or trained.group
         if name is None:
             raise GoatError(
-                f"{self.folder} was trained without a task group; say which with --group, or an "
-                "--environment"
+                f"{self.folder} was trained without a task group; specify --group or --environment"
             )
         group = tasks.get(name)
         group.check_fits(trained.spec, str(self.folder))
@@ -209,17 +210,17 @@ class Evaluate:
 
 
 def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> None:
-    """Refuse an environment in which agents cannot be evaluated, and say what becomes of actions in
-    one where they can.
+    """Refuse an environment in which agents cannot be evaluated. Otherwise print a note on how it
+    takes actions, if there is one.
     """
     if isinstance(where, TaskGroup):
         if episodes is not None:
             raise GoatError(
-                "tasks have a number of episodes of their own: --episodes goes with --environment"
+                "tasks have a fixed number of episodes; use --episodes only with --environment"
             )
         return
     here = str(Path.cwd())
-    if here not in sys.path:  # the command lies in another folder than the user's modules
+    if here not in sys.path:  # the command is not in the folder of the user's modules
         sys.path.append(here)
     note = environments.check(where, spec, environments.EPISODES if episodes is None else episodes)
     if note:
@@ -229,8 +230,8 @@ def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> Non
 def evaluate_agents(
     trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None
 ) -> pa.Table:
-    """Let all agents of a run act on a group's tasks or in an environment; every episode becomes a
-    row of its records.
+    """Evaluate all agents of a run on a group's tasks or in an environment. Every episode becomes a
+    row of the run's records.
     """
     members, state = trained.members, trained.state
     with progress_bar() as progress:
@@ -242,7 +243,7 @@ def evaluate_agents(
         if isinstance(where, TaskGroup):
             chosen: list[Task] = [where.task(name) for name in only]
             table = evaluate(members, state, where, chosen or None, show)
-            progress.update(bar, visible=where.family.simulated)  # others take no time to show
+            progress.update(bar, visible=where.family.simulated)  # other tasks finish at once
         else:
             count = environments.EPISODES if episodes is None else episodes
             table = environments.evaluate(members, state, trained.spec, where, count, show)

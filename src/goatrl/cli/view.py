@@ -20,8 +20,8 @@ MOST_EPISODES = 36
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """Record robots on a task: the first episodes by which agents are evaluated, side by side,
-    success framed green at the end.
+    """Film robots on a task. The clip shows the first evaluation episodes side by side; those that
+    succeed end in a green frame.
 
     Examples:
       goat view push-left-right --task Right2Left --out clip.mp4
@@ -33,48 +33,50 @@ class View:
     group: Positional[str]
     """A task group from `goat list`."""
     out: tuple[Path, ...]
-    """The clip (.mp4, .gif); several are written from one recording."""
+    """The clip (.mp4, .gif). Several files can be written from one recording."""
     task: Annotated[str | None, arg(metavar="TASK")] = None
-    """One of its tasks."""
+    """A task of the group."""
     # `run` is also what every command does, hence the other name here.
     folder: Annotated[Path | None, arg(name="run", metavar="FOLDER")] = None
-    """Whose agent acts: a run of `goat train`, `goat finetune`, `goat expert train`, or a file of
-    `goat bench`. None: at random.
+    """The agent to film: a run of `goat train`, `goat finetune` or `goat expert train`, or a file
+    of agents from `goat bench`. Without one, actions are random.
     """
     expert: bool = False
-    """Let the expert act that collects the robot's data."""
+    """Film the expert that collected the robot's data."""
     algorithm: OwnAlgorithm = None
     seed: int = 0
-    """Which of the run's agents, or which random actions."""
+    """The seed of the agent, or of the random actions."""
     episodes: int = 4
-    """How many."""
+    """Number of episodes to film."""
     size: int = 320
     """Width and height of one episode, in pixels."""
 
     def run(self) -> None:
         from goatrl.report import (
-            video,  # it takes a second to load, which other commands need not pay
+            video,  # takes a second to load, so only this command imports it
         )
 
         group = tasks.get(self.group)
         if not group.family.simulated:
             raise GoatError(
-                f"{group.name} has no robot to film; `goat figure trajectories` draws its paths"
+                f"{group.name} has no robot to film; draw its paths with `goat figure trajectories`"
             )
         if self.task is None:
             raise GoatError(
-                f"say which with --task: {group.name} has "
+                f"choose a task with --task: {group.name} has "
                 f"{', '.join(task.name for task in group.tasks)}"
             )
         task = group.task(self.task)
         if not self.out:
-            raise GoatError("name the clip with --out, for example --out clip.mp4")
+            raise GoatError("specify the clip with --out, for example --out clip.mp4")
         for path in self.out:
             video.check_kind(path)
         if not 1 <= self.episodes <= MOST_EPISODES:
-            raise GoatError(f"a clip shows 1 to {MOST_EPISODES} episodes, not {self.episodes}")
+            raise GoatError(
+                f"--episodes must be between 1 and {MOST_EPISODES}, not {self.episodes}"
+            )
         if not 32 <= self.size <= 1024:
-            raise GoatError(f"an episode is 32 to 1024 pixels wide, not {self.size}")
+            raise GoatError(f"--size must be between 32 and 1024 pixels, not {self.size}")
         name, policy = self.actor(group)
         with progress_bar() as progress:
             bar = progress.add_task(
@@ -98,7 +100,7 @@ class View:
         """Who acts, and how."""
         if self.expert:
             if self.folder is not None:
-                raise GoatError("either --run or --expert acts, not both")
+                raise GoatError("use either --run or --expert, not both")
             return "expert", experts.get(group.family).act
         if self.folder is None:
             generator = np.random.default_rng(self.seed)

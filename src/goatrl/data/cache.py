@@ -31,9 +31,9 @@ class MissingDataset(GoatError):
     def __init__(self, *groups: TaskGroup) -> None:
         names = [group.name for group in groups]
         missing = (
-            f"the dataset of {names[0]} is" if len(names) == 1 else f"{len(names)} datasets are"
+            f"the dataset of {names[0]} has" if len(names) == 1 else f"{len(names)} datasets have"
         )
-        super().__init__(f"{missing} not made yet: run `goat data make {' '.join(names)}`")
+        super().__init__(f"{missing} not been made yet: run `goat data make {' '.join(names)}`")
 
 
 def of_group(group: TaskGroup) -> Episodes:
@@ -45,14 +45,14 @@ def of_group(group: TaskGroup) -> Episodes:
     path = cached(group)
     if not path.exists():
         raise MissingDataset(group)
-    again = f"delete it, and make it again with `goat data make {group.name}`"
+    again = f"delete it and make it again with `goat data make {group.name}`"
     try:
         episodes = storage.load(path)
         checksum, recipe = path.with_suffix(".about").read_text().split()
     except (GoatError, OSError, ValueError):
         raise GoatError(f"{path} is damaged; {again}") from None
     if episodes.checksum() != checksum:
-        raise GoatError(f"{path} is not what was written (its checksum differs); {again}")
+        raise GoatError(f"{path} has changed since it was written (its checksum differs); {again}")
     if recipe != _recipe(group, 0, experts.get(group.family)):
         raise GoatError(f"{path} was made by another version of goatrl; {again}")
     return episodes
@@ -121,7 +121,7 @@ def make(
 
 def _scripted(group: TaskGroup, seed: int) -> Episodes:
     if group.script is None:
-        raise GoatError(f"{group.name} has no dataset of its own; name a file with --data")
+        raise GoatError(f"{group.name} has no dataset of its own; specify a file with --data")
     return group.script.make(seed)
 
 

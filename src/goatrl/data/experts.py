@@ -73,12 +73,12 @@ def _matrix_library() -> ThreadpoolController:
 def get(family: Family) -> Expert:
     """The expert of a robot."""
     if family.expert is None:
-        raise GoatError(f"{family.name} has no expert")
+        raise GoatError(f"{family.name} has no expert; see `goat expert list`")
     try:
         return load(resources.files("goatrl") / "experts", family.name)
     except OSError:
         raise GoatError(
-            f"the expert of {family.name} is missing from this installation; install goatrl again"
+            f"the expert of {family.name} is missing from this installation; reinstall goatrl"
         ) from None
 
 
@@ -88,8 +88,8 @@ def of_run(folder: Path, family: Family) -> Expert:
         return load(folder, family.name)
     except OSError:
         raise GoatError(
-            f"{folder} has no {family.name}.safetensors with its {family.name}.json; `goat expert "
-            f"train {family.name}` writes both at its end"
+            f"{folder} does not contain {family.name}.safetensors and {family.name}.json; `goat "
+            f"expert train {family.name}` writes both when it finishes"
         ) from None
     except Exception as error:
         raise GoatError(

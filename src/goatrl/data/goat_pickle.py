@@ -40,7 +40,7 @@ def _latin1(text: str) -> bytes:
     try:
         return text.encode("latin1")
     except UnicodeEncodeError:
-        raise _Refused("text in place of numbers") from None
+        raise _Refused("text instead of numbers") from None
 
 
 class _Dtype:
@@ -56,7 +56,7 @@ class _Dtype:
     def __setstate__(self, state: Any) -> None:
         order = state[1] if isinstance(state, tuple) and len(state) > 1 else None
         if order not in ("<", ">", "|", "="):
-            raise _Refused("an array with a strange byte order")
+            raise _Refused("an array with an unknown byte order")
         self.dtype = self.dtype.newbyteorder(order)
 
 
@@ -121,7 +121,7 @@ class _MakeBytes(_Constructor):
 
     def __call__(self, text: Any = "", encoding: Any = "latin1") -> bytes:
         if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-            raise _Refused("text in place of numbers")
+            raise _Refused("text instead of numbers")
         return _latin1(text)
 
 
@@ -171,7 +171,7 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     except OSError as error:
         raise GoatError(f"cannot read {path}: {error.strerror}") from error
     if not content:
-        raise GoatError(f"{path} is empty")
+        raise GoatError(f"{path} is empty; copy or download it again")
     try:
         _check_memo(content)
         loaded = _ArrayReader(io.BytesIO(content), encoding="latin1").load()
@@ -180,11 +180,11 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
         arrays: dict[str, np.ndarray] = {}
         for name, value in loaded.items():
             if not isinstance(name, str) or not isinstance(value, _Array) or value.array is None:
-                raise _Refused(f"the entry {_short(name)}, which is no plain array")
+                raise _Refused(f"the entry {_short(name)}, which is not a plain array")
             arrays[name] = value.array
     except _Refused as refused:
         raise GoatError(
-            f"{path} was refused: it holds {refused}; only plain NumPy arrays are read"
+            f"{path} was refused: it contains {refused}; only plain NumPy arrays are read"
         ) from None
     except Exception as error:
         # A truncated or crafted file can make the unpickler fail in many ways, none of them ours.
@@ -202,7 +202,7 @@ def import_episodes(path: Path) -> Episodes:
     missing = [key for key in KEYS if key not in arrays]
     if missing:
         raise GoatError(
-            f"{path} lacks {', '.join(missing)}; the authors' files have {', '.join(KEYS)}"
+            f"{path} is missing {', '.join(missing)}; the authors' files have {', '.join(KEYS)}"
         )
     goals = arrays["g"]
     if goals.ndim != 3 or goals.shape[1] == 0:
@@ -210,7 +210,9 @@ def import_episodes(path: Path) -> Episodes:
     if not np.array_equal(
         goals, np.broadcast_to(goals[:, :1], goals.shape), equal_nan=goals.dtype.kind == "f"
     ):
-        raise GoatError(f"{path}: a desired goal changes within an episode, which is not supported")
+        raise GoatError(
+            f"{path}: the desired goal changes within an episode; goatrl needs one goal per episode"
+        )
     try:
         return make_episodes(arrays["o"], arrays["ag"], arrays["u"], goals[:, 0])
     except GoatError as error:

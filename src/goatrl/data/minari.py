@@ -49,7 +49,7 @@ def load(name: str) -> Episodes:
         near = difflib.get_close_matches(name, _local_ids(), n=3, cutoff=0.7)
         hint = f"did you mean {' or '.join(near)}? or " if near else ""
         raise GoatError(
-            f"no Minari dataset '{name}' on this machine; {hint}fetch it with `minari download "
+            f"no Minari dataset '{name}' on this machine; {hint}download it with `minari download "
             f"{name}`"
         )
     try:
@@ -95,7 +95,7 @@ def export(
         if _holds(name, checksum, goal_threshold):
             return False
         raise GoatError(
-            f"the Minari dataset {name} exists with other episodes or another goal threshold; "
+            f"the Minari dataset {name} already exists with different episodes or goal threshold; "
             f"choose another name or version, or delete it with `minari delete {name}`"
         )
     about = {
@@ -125,7 +125,7 @@ def export(
             )
             # HDF5 does not report every write that fails.
             if _read(minari.MinariDataset(unfinished / "data")).checksum() != checksum:
-                raise OSError(errno.EIO, "it does not come back as it was written")
+                raise OSError(errno.EIO, "it reads back differently from what was written")
             _make_namespace(name)
             os.rename(unfinished, path)
     except (OSError, RuntimeError) as error:  # h5py raises both
@@ -173,7 +173,7 @@ def _library() -> Any:
         import minari
     except ImportError:
         raise GoatError(
-            "Minari datasets need the package minari: pip install 'minari[hdf5]'"
+            "Minari datasets need the package minari: run `pip install 'minari[hdf5]'`"
         ) from None
     return minari
 
@@ -189,8 +189,8 @@ def _open(name: str) -> Any:
         <= MinariStorage.read_raw_metadata(_folder(name) / "data").keys()
     ):
         raise GoatError(
-            "its metadata has no observation_space and action_space, and goatrl makes no "
-            "environment that a file names"
+            "its metadata lacks observation_space and action_space, and goatrl does not create "
+            "environments that a file names"
         )
     return _library().load_dataset(name)
 
@@ -202,8 +202,8 @@ def _root() -> Path:
         return get_dataset_path()
     except OSError as error:
         raise GoatError(
-            f"Minari's folder {error.filename} cannot be made: {error.strerror}; set "
-            "MINARI_DATASETS_PATH"
+            f"cannot create Minari's folder {error.filename}: {error.strerror}; set "
+            "MINARI_DATASETS_PATH to another folder"
         ) from None
 
 
@@ -333,11 +333,11 @@ def _read(dataset: Any) -> Episodes:
             raise GoatError(
                 f"its episodes differ in length: episode 0 has {len(parts[0][2])} actions, "
                 f"episode {number} has "
-                f"{len(episode.actions)}; goatrl needs equally many in all"
+                f"{len(episode.actions)}; goatrl needs episodes of equal length"
             )
         if not np.array_equal(desired, np.broadcast_to(desired[:1], desired.shape), equal_nan=True):
             raise GoatError(
-                f"the desired goal changes within episode {number}; goatrl needs one goal an "
+                f"the desired goal changes within episode {number}; goatrl needs one goal per "
                 "episode"
             )
         parts.append((observation, achieved, episode.actions, desired[0]))

@@ -33,15 +33,15 @@ def open_problem(
     if group is None:
         if data is None:
             raise GoatError(
-                "name a task group with --group, or your own file with --data and "
-                "--goal-threshold; see `goat list`"
+                "specify a task group with --group (see `goat list`), or your own file with --data "
+                "and --goal-threshold"
             )
         episodes = datasets.load(data)
         threshold = datasets.goal_threshold(data) if goal_threshold is None else goal_threshold
         if threshold is None:
             raise GoatError(
-                "your own data needs --goal-threshold: how near to a goal counts as reached (or a "
-                "--group that has one)"
+                "your own data needs --goal-threshold, the distance within which a goal counts as "
+                "reached (or a --group that has one)"
             )
         return Problem(episodes, episodes.spec(threshold), Settings(), None)
     known = tasks.get(group)

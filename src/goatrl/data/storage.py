@@ -25,7 +25,7 @@ def save(episodes: Episodes, path: Path | str) -> None:
 
 def check_name(path: Path) -> None:
     if path.suffix != ".npz":
-        raise GoatError(f"datasets are written as .npz, not {path.name}")
+        raise GoatError(f"cannot write {path.name}: name a file that ends in .npz")
 
 
 def load(source: Path | str) -> Episodes:
@@ -45,7 +45,7 @@ def load(source: Path | str) -> Episodes:
             missing = [name for name in names if name not in file]
             if missing:
                 raise GoatError(
-                    f"{path} lacks {', '.join(missing)}; a dataset has {', '.join(names)}"
+                    f"{path} is missing {', '.join(missing)}; a dataset has {', '.join(names)}"
                 )
             arrays = {name: file[name] for name in names}
     except GoatError:

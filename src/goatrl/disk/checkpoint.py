@@ -34,7 +34,7 @@ def describe(path: Path) -> dict[str, Any]:
     with _open(path) as file:
         metadata = file.metadata() or {}
     if "goatrl" not in metadata:
-        raise GoatError(f"{path} is damaged or not a checkpoint (it says nothing about itself)")
+        raise GoatError(f"{path} is damaged or not a checkpoint (it has no metadata)")
     about: dict[str, Any] = json.loads(metadata["goatrl"])
     return about
 
@@ -59,8 +59,8 @@ def restore(path: Path, like: Any, part: str = "") -> Any:
                 )
         if found != set(wanted):
             raise GoatError(
-                f"{path} does not fit: it holds {sorted(found - set(wanted))[0]}, which this "
-                "algorithm does not have"
+                f"{path} does not fit: it contains {sorted(found - set(wanted))[0]}, which this "
+                "algorithm does not have; use the algorithm that it was trained with"
             )
         tensors = {name: file.get_tensor(name) for name in wanted}
     # What lives on the host stays there, with its own precision.

@@ -17,7 +17,7 @@ from goatrl.types import GoatError
 
 
 class WriteError(GoatError):
-    """The disk refuses."""
+    """A file cannot be written."""
 
     exit_code = 1
 
@@ -88,7 +88,7 @@ def locked(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX)
         except OSError as error:
             raise GoatError(
-                f"cannot lock {path}: {error.strerror}; choose a folder on a file system with "
-                "locks (flock)"
+                f"cannot lock {path}: {error.strerror}; choose a folder on a file system that "
+                "supports locks (flock)"
             ) from error
         yield

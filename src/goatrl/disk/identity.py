@@ -102,15 +102,15 @@ class Identity:
         ]
 
     def require(self, wanted: Identity, what: str, instead: str = "choose another --out") -> None:
-        """Refuse, in one line, what is not what was asked for."""
+        """Raise an error that names the difference, unless this is what was asked for."""
         for name in self._other_revisions(wanted):
             raise GoatError(
-                f"{what} was recorded with revision {self.about['revisions'][name]} of {name}, "
+                f"{what} was recorded with revision {self.about['revisions'][name]} of {name}, but "
                 f"this is revision {wanted.about['revisions'][name]}; {instead}"
             )
         if different := self.diff(wanted):
             raise GoatError(
-                f"{what} is of another configuration (differs in {', '.join(different)}); {instead}"
+                f"{what} has another configuration (differs in {', '.join(different)}); {instead}"
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -124,8 +124,8 @@ class Identity:
         schema = stored.get("schema", 1)
         if schema > SCHEMA:
             raise GoatError(
-                f"{where} was written by a newer version of goatrl (schema {schema}, this one "
-                f"reads up to {SCHEMA}); read it with that one, or use another folder"
+                f"{where} was written by a newer version of goatrl (schema {schema}; this one "
+                f"reads up to {SCHEMA}); upgrade goatrl, or use another folder"
             )
         about = stored["config"] if schema == SCHEMA else from_schema_1(stored["config"])
         return cls(stored.get("kind", kind), about, beside)

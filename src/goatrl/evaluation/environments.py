@@ -42,8 +42,8 @@ def check(name: str, spec: Spec, episodes: int = EPISODES) -> str | None:
         if (space.low == -1.0).all() and (space.high == 1.0).all():
             return None
         stretched = (
-            "-1 becomes its lower and 1 its upper bound; without both bounds an action "
-            "stays as it is, clipped to the one"
+            "-1 is mapped to its lower bound and 1 to its upper bound; unless both are finite, "
+            "actions are only clipped"
         )
         return f"agents act in [-1, 1], the environment in {_short(space)}: {stretched}"
 
@@ -56,13 +56,13 @@ def evaluate(
     episodes: int = EPISODES,
     on_progress: OnProgress | None = None,
 ) -> pa.Table:
-    """One row per member and episode, as for tasks. Every member meets the same episodes: a seed
-    each decides start and goal.
+    """One row per member and episode, as for tasks. All members are evaluated on the same
+    episodes, whose seeds determine starts and goals.
 
     An episode has one goal, that of its first observation, and as many actions as those of the
-    data, unless the environment ends it earlier. Success: what is achieved at the last step is
-    within the goal threshold. Return: the number of steps at which it is. The environment's own
-    reward plays no part.
+    data, unless the environment ends it earlier. Success means that the goal achieved at the last
+    step is within the goal threshold. The return is the number of steps within it. The
+    environment's own reward is ignored.
     """
     _check_count(episodes)
     # Policies act where the environments are, on the processor.
@@ -106,7 +106,7 @@ def evaluate(
             rows.append(
                 {
                     "task": task,
-                    "split": None,  # who knows what the data has seen of it
+                    "split": None,  # what the data covers of it is unknown
                     "seed": seed,
                     "episode": episode,
                     "success": bool(met[-1]),
@@ -160,7 +160,7 @@ def _stretched(actions: np.ndarray, space: Any) -> np.ndarray:
 
 @contextmanager
 def _opened(name: str, spec: Spec, count: int) -> Iterator[VectorEnv]:
-    """So many of an environment, checked to fit agents of this spec."""
+    """`count` copies of an environment, checked to fit agents of this spec."""
     worlds = _make(name, count)
     try:
         _check_spaces(worlds, name, spec)
@@ -178,7 +178,7 @@ def _make(name: str, count: int) -> VectorEnv:
         except ModuleNotFoundError as error:
             if not error.name or f"{module}.".startswith(f"{error.name}."):
                 raise GoatError(
-                    f"no module '{module}' in this folder or among the installed packages"
+                    f"no module '{module}' in the current folder or among the installed packages"
                 ) from None
             raise GoatError(f"module '{module}' cannot be imported: {_short(error)}") from error
         except Exception as error:
@@ -189,19 +189,19 @@ def _make(name: str, count: int) -> VectorEnv:
         # What the checker would find is checked here, in words for users of goatrl.
         return gymnasium.make_vec(name, count, vectorization_mode="sync", disable_env_checker=True)
     except gymnasium.error.UnregisteredEnv as error:
-        hint = "" if module else "; if a module of yours registers it, write MODULE:ID"
+        hint = "" if module else "; if your own module registers it, write MODULE:ID"
         raise GoatError(
             f"unknown environment '{name}' ({_short(error).rstrip('.')}){hint}"
         ) from None
     except Exception as error:  # a constructor can fail in many ways
         raise GoatError(
-            f"environment '{name}' cannot be made ({type(error).__name__}: {_short(error)})"
+            f"environment '{name}' cannot be created ({type(error).__name__}: {_short(error)})"
         ) from error
 
 
 def _check_count(episodes: int) -> None:
     if episodes < 1:
-        raise GoatError(f"there must be at least one episode, not {episodes}")
+        raise GoatError(f"the number of episodes must be at least 1, not {episodes}")
 
 
 def _check_spaces(worlds: VectorEnv, name: str, spec: Spec) -> None:
@@ -213,15 +213,15 @@ def _check_spaces(worlds: VectorEnv, name: str, spec: Spec) -> None:
         )
     if not isinstance(actions, Box) or not np.issubdtype(actions.dtype, np.floating):
         raise GoatError(
-            f"{name} does not fit: its actions are {_short(actions)}, those of agents are vectors "
-            f"of {spec.action_dim}"
+            f"{name} does not fit: its actions are {_short(actions)}, but agents produce vectors "
+            f"of length {spec.action_dim}"
         )
     shapes = {**{key: seen[key].shape for key in KEYS}, "action": actions.shape}
     sizes = (spec.observation_dim, spec.goal_dim, spec.goal_dim, spec.action_dim)
     for (what, shape), size in zip(shapes.items(), sizes, strict=True):
         if shape != (size,):
             raise GoatError(
-                f"{name} does not fit: its {what} has shape {shape}, that of the data {(size,)}"
+                f"{name} does not fit: its {what} has shape {shape}, but the data has {(size,)}"
             )
 
 
@@ -232,7 +232,7 @@ def _check_seed(worlds: VectorEnv, name: str, spec: Spec) -> None:
         places = np.concatenate([seen[key] for seen in resets])
         if np.linalg.norm(places - places[0], axis=-1).max() > 0.1 * spec.goal_threshold:
             raise GoatError(
-                f"{name} draws starts or goals that its seed does not decide: draw them from "
+                f"{name} draws starts or goals that do not depend on its seed; draw them from "
                 "self.np_random in reset"
             )
 
@@ -255,8 +255,8 @@ def _blamed(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise GoatError(
-            f"the environment fails in {what} ({type(error).__name__}: {_short(error)}); see "
-            "--debug"
+            f"the environment failed in {what} ({type(error).__name__}: {_short(error)}); add "
+            "--debug to see where"
         ) from error
 
 

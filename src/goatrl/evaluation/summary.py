@@ -10,7 +10,7 @@ import pyarrow as pa
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TaskSummary:
-    """How agents fare in one task. Arrays have one number per seed."""
+    """The results of agents on one task. Arrays have one number per seed."""
 
     task: str
     split: str | None  # none in an environment of the user's own

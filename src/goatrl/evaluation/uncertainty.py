@@ -20,7 +20,9 @@ SAMPLES, PORTION = 10_000, 1_000
 def _ensemble(algorithm: Any) -> Any:
     value = getattr(algorithm, "value", None)
     if getattr(value, "size", 1) < 2:
-        raise GoatError("this agent has no ensemble of values; train one that has, such as goat")
+        raise GoatError(
+            "this agent has no value ensemble; use an algorithm that has one, such as goat"
+        )
     return value
 
 

@@ -86,8 +86,8 @@ def _config(file: Path) -> CellConfig:
     described = checkpoint.describe(file)
     if "config" not in described:
         raise GoatError(
-            f"{file} holds no agents of a benchmark; those lie in the folder `agents` beside its "
-            "records"
+            f"{file} does not contain agents of a benchmark; look in the folder `agents` beside "
+            "its records"
         )
     return CellConfig.from_identity(Identity.from_json(described, CELL, file))
 

@@ -66,8 +66,8 @@ def evaluated(true: np.ndarray, numbers: str) -> Evaluated:
 
 
 def verdict(claim: str, found: Evaluated, seeds: Iterable[int]) -> Verdict:
-    """What became of a claim about records of so many seeds each. One decides nothing: all of its
-    resamples are the same.
+    """What became of a claim about records with these numbers of seeds. A single seed decides
+    nothing, because all its resamples are the same.
     """
     outcome, evidence = found
     if outcome is not Outcome.NOT_CHECKED and min(seeds) < 2:

@@ -36,7 +36,7 @@ class Request:
         """Refuse, by their names, options that the experiment does not take."""
         given = [name for name in OPTIONS if getattr(self, name)]
         if wrong := [f"--{name}" for name in given if name not in experiment.options]:
-            raise GoatError(f"{experiment.name} does not take {' and '.join(wrong)}; leave it out")
+            raise GoatError(f"{experiment.name} does not take {' and '.join(wrong)}; omit it")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,7 +181,9 @@ _EXPERIMENTS: dict[str, Experiment] = {}
 def register(experiment: Experiment) -> None:
     """Make an experiment known to `goat bench` and `goat list` under its name."""
     if experiment.name in _EXPERIMENTS:
-        raise GoatError(f"an experiment named '{experiment.name}' exists already")
+        raise GoatError(
+            f"an experiment named '{experiment.name}' already exists; choose another name"
+        )
     _EXPERIMENTS[experiment.name] = experiment
 
 

@@ -61,7 +61,7 @@ def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Colu
         entry = algorithms.resolve(name)
         if entry.label in taken:
             raise GoatError(
-                f"{name} is registered as {entry.label}, a column that is there already; give it "
+                f"{name} is registered as {entry.label}, which is already a column; give it "
                 "another label"
             )
         taken.add(entry.label)
@@ -89,7 +89,7 @@ def plan(
         if name not in suite.groups:
             raise unknown(f"group of {suite.name}", name, suite.groups)
     if seeds < 1:
-        raise GoatError(f"at least one seed is needed, not {seeds}")
+        raise GoatError(f"the number of seeds must be at least 1, not {seeds}")
     columns = choose_columns(suite.columns, algorithm_names)
     present = {(cell.config.group, cell.label): cell for cell in suite_cells(suite, folder)}
 
@@ -110,9 +110,8 @@ def plan(
             used.add(problem.episodes.checksum())
         if len(used) > 1:
             raise GoatError(
-                f"{folder} holds records on {name} that were trained on another dataset (differs "
-                "in checksum); "
-                f"choose another --out, or name that dataset with --data {name}=FILE"
+                f"{folder} has records on {name} from a different dataset (its checksum differs); "
+                f"choose another --out, or specify that dataset with --data {name}=FILE"
             )
         (checksum,) = used
         evaluation = group.evaluation_checksum()
@@ -238,7 +237,7 @@ def _trained(
             (cell, *agents.load(files[cell.label], _members(cell), cell.config)) for cell in ready
         ]
     except GoatError as error:
-        raise GoatError(f"{error}; delete this file to train its agents again") from None
+        raise GoatError(f"{error}; delete this file to retrain its agents") from None
     rest = [cell for cell in cells if cell not in ready]
     return found + (_train(rest, folder, opened, report) if rest else [])
 
@@ -252,8 +251,8 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
     problem = opened(config.group, cells[0].data)
     if problem.episodes.checksum() != config.checksum:
         raise GoatError(
-            f"the dataset of {config.group} is not the one that was planned for (its checksum "
-            "differs)"
+            f"the dataset of {config.group} has changed since planning (its checksum differs); "
+            "rerun the command"
         )
     members = [member for cell in cells for member in _members(cell)]
     interval = default_interval(config.updates, cells[0].algorithm.target_period)
@@ -333,8 +332,7 @@ def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell
         label = cell.label if label is None else label
         if (group, label) in found:
             raise GoatError(
-                f"{folder} holds two records of {label} on {group}; keep one configuration per "
-                "folder"
+                f"{folder} has two records of {label} on {group}; keep one configuration per folder"
             )
         found[group, label] = dataclasses.replace(cell, suite=suite.name, label=label)
     order = {column.label: place for place, column in enumerate(suite.columns)}

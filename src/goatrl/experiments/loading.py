@@ -1,6 +1,4 @@
-"""Trained agents, wherever they lie: in the folder of any run, or in a file that a
-benchmark kept.
-"""
+"""Loads trained agents from the folder of any run, or from a file that a benchmark saved."""
 
 from __future__ import annotations
 
@@ -24,10 +22,10 @@ def load_policy(
     """A trained agent as a function.
 
     Args:
-        path: the folder of a run, or a file of agents that `goat bench` kept.
-        seed: which of its agents.
-        algorithm: the Python file of an algorithm of your own. It is executed; nothing in a run's
-            folder ever is.
+        path: the folder of a run, or a file of agents saved by `goat bench`.
+        seed: the seed of the agent.
+        algorithm: the Python file of your own algorithm, if it was trained with one. The file is
+            executed; nothing in a run's folder ever is.
 
     Returns:
         act(observation, goal) → action in [-1, 1], for one pair or for a batch of them:
@@ -39,14 +37,14 @@ def load_policy(
 
 
 def load(path: Path | str) -> Agents:
-    """All agents of a run's folder, or of a file that `goat bench` kept.
+    """Load all agents of a run's folder, or of a file saved by `goat bench`.
 
     Args:
-        path: the folder or the file. Agents of an algorithm of your own need its file loaded
-            before, as `load_policy` and `train` do.
+        path: the folder or the file. If your own algorithm trained them, load its file first, as
+            `load_policy` and `train` do.
 
     Returns:
-        The agents as they were last saved; `evaluate` takes them.
+        The agents as they were last saved, for use with `evaluate`.
     """
     path = Path(path)
     return benchmark.read(path) if path.is_file() else of_run(path)
@@ -62,11 +60,12 @@ def of_run(folder: Path) -> Agents:
             return expert_training.agents(OnlineRun(folder))
     except KeyError as error:
         raise GoatError(
-            f"{folder} is of another version of goatrl: its config.json has no {error}; make it "
-            "again"
+            f"{folder} was written by another version of goatrl (its config.json has no {error}); "
+            "make it again"
         ) from error
     if "checksum" in about:
         return Run(folder).agents()
     raise GoatError(
-        f"{folder} is no run; name a folder of `goat train`, `goat finetune` or `goat expert train`"
+        f"{folder} is not a run; specify a folder of `goat train`, `goat finetune` or `goat expert "
+        "train`"
     )

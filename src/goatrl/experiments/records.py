@@ -191,7 +191,9 @@ def files(folder: Path, kind: str = CELL) -> list[Path]:
     with it.
     """
     if (folder / "config.json").exists():
-        raise GoatError(f"{folder} is a run, not a folder of records; `goat bench` makes records")
+        raise GoatError(
+            f"{folder} is a run, not a folder of records; create records with `goat bench`"
+        )
     return [path for path in sorted(folder.glob("*.parquet")) if _kind(path) in (kind, None)]
 
 
@@ -211,8 +213,8 @@ def reading(path: Path) -> Iterator[BinaryIO]:
             yield file
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise GoatError(
-            f"{path} is damaged or not a record ({type(error).__name__}); delete it and run the "
-            "suite again"
+            f"{path} is damaged or not a record ({type(error).__name__}); delete it and rerun "
+            "the suite"
         ) from error
 
 

@@ -86,17 +86,17 @@ class Timing:
 
     @property
     def seconds(self) -> float:
-        """Of all updates."""
+        """The training time: that of all updates, extrapolated from the median chunk."""
         return float(np.median(self.every_seconds))
 
     @property
     def every_seconds(self) -> list[float]:
-        """Of all updates, by each chunk."""
+        """The time of all updates, extrapolated from each chunk."""
         return [seconds * self.config.updates / self.interval for seconds in self.chunks]
 
     @property
     def span(self) -> Span:
-        """Of all updates, by the shortest and by the longest chunk."""
+        """The time of all updates, extrapolated from the shortest and from the longest chunk."""
         return min(self.every_seconds), max(self.every_seconds)
 
 
@@ -130,7 +130,7 @@ def plan(
     configuration is refused.
     """
     if seeds < 1:
-        raise GoatError(f"at least one seed is needed, not {seeds}")
+        raise GoatError(f"the number of seeds must be at least 1, not {seeds}")
     updates, batch_size = (
         GROUP.settings.updates if updates is None else updates,
         GROUP.settings.batch_size,
@@ -164,8 +164,8 @@ def plan(
     devices, here = {timing.versions["device"] for timing in present.values()}, versions()["device"]
     if any(each.recorded is None for each in planned) and devices - {here}:
         raise GoatError(
-            f"{folder} holds times of {', '.join(sorted(devices))}, this is {here}; choose "
-            "another --out"
+            f"{folder} has times measured on {', '.join(sorted(devices))}, but this is {here}; "
+            "choose another --out"
         )
     return planned
 

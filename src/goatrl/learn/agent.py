@@ -45,7 +45,9 @@ class Agent:
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:
-            raise GoatError(f"optimizer is one of {', '.join(OPTIMIZERS)}, not '{self.optimizer}'")
+            raise GoatError(
+                f"optimizer must be one of {', '.join(OPTIMIZERS)}, not '{self.optimizer}'"
+            )
 
     def init(self, key: jax.Array, spec: Spec) -> TrainState:
         policy_key, value_key, weight_key = jax.random.split(key, 3)
@@ -111,7 +113,7 @@ def weighted_regression(
     for weight in weights:
         if value is None and weight.needs_value:
             raise GoatError(
-                f"{type(weight).__name__} needs a value part: say value=QEnsemble(...), for example"
+                f"{type(weight).__name__} needs a value part, for example value=QEnsemble(...)"
             )
     return Agent(
         policy=WeightedBC(weights),

@@ -28,7 +28,9 @@ class Architecture:
     def __post_init__(self) -> None:
         if self.activation not in ACTIVATIONS:
             known = ", ".join(ACTIVATIONS)
-            raise GoatError(f"architecture.activation is one of {known}, not '{self.activation}'")
+            raise GoatError(
+                f"architecture.activation must be one of {known}, not '{self.activation}'"
+            )
         if not self.hidden or min(self.hidden) < 1:
             sizes = list(self.hidden)
             raise GoatError(f"architecture.hidden needs at least one positive size, not {sizes}")

@@ -85,8 +85,8 @@ def _walk(part: Any, default: Any, prefix: str) -> list[tuple[str, Number, bool]
                 )
                 if {name for name, _, _ in inner} & {name for name, _, _ in found}:
                     raise GoatError(
-                        f"this composition has two parts named {_part_name(each)}; their numbers "
-                        "would share a name"
+                        f"this composition has two parts named {_part_name(each)}, whose "
+                        "hyper-parameters would clash; rename one class"
                     )
                 found += inner
         elif parts and (value is not None or _types(part, field) - {NoneType}):
@@ -152,13 +152,13 @@ def _as_declared(name: str, value: Number, types: set[type]) -> Number:
         except (KeyError, ValueError):
             continue
     wanted = " or ".join(word for word, each in _PLAIN.items() if each in types - {NoneType})
-    raise GoatError(f"hyper-parameter {name} needs a {wanted}, not '{value}'")
+    raise GoatError(f"hyper-parameter {name} must be a {wanted}, not '{value}'")
 
 
 def stack(algorithms: Sequence[Any]) -> Any:
     """Compositions that differ only in floats, as one with a leading sweep axis."""
     if len({jax.tree.structure(each) for each in algorithms}) != 1:
         raise GoatError(
-            "only compositions that differ in float hyper-parameters can train together"
+            "only compositions that differ in nothing but float hyper-parameters can train together"
         )
     return jax.tree.map(lambda *leaves: jnp.asarray(leaves, jnp.float32), *algorithms)

@@ -313,7 +313,7 @@ class DualValue:
     def __post_init__(self) -> None:
         if self.reward not in ("discriminator", "binary"):
             raise GoatError(
-                f"dual_value.reward is 'discriminator' or 'binary', not '{self.reward}'"
+                f"dual_value.reward must be 'discriminator' or 'binary', not '{self.reward}'"
             )
 
     def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:

@@ -100,9 +100,7 @@ def _beside_the_paper(
         }
     )
     if other:
-        lines.append(
-            f"note: trained with {', '.join(map(str, other))} updates, not the paper's number"
-        )
+        lines.append(f"note: trained for {', '.join(map(str, other))} updates, unlike in the paper")
     close = tables.agreement(table)
     if close is not None:
         lines.append(

@@ -212,7 +212,7 @@ def _over(average: Average) -> str:
 
 
 def _rows_of_averages(averages: Sequence[Average]) -> dict[str, dict[str, Average]]:
-    """What it is over → column → average."""
+    """The groups or split averaged over → column → average."""
     rows: dict[str, dict[str, Average]] = {}
     for average in sorted(
         averages, key=lambda each: (not each.group, list(SPLITS).index(each.split))

@@ -43,7 +43,7 @@ GAP, CAPTION_HEIGHT, FONT_SIZE = 6, 30, 17
 
 def check_kind(path: Path) -> None:
     if path.suffix.lower() not in WRITERS:
-        raise GoatError(f"cannot write {path}: a clip is {' or '.join(WRITERS)}")
+        raise GoatError(f"cannot write {path}: name a file that ends in {' or '.join(WRITERS)}")
 
 
 def record(

@@ -22,9 +22,7 @@ def page(folder: Path) -> str:
     folders, shown_by = record_folders(folder), presentations().values()
     described = [section for each in shown_by for section in each.sections(folders)]
     if not described:
-        raise GoatError(
-            f"no records in {folder} or in the folders inside it; make some with `goat bench`"
-        )
+        raise GoatError(f"no records in {folder} or its subfolders; create some with `goat bench`")
     files = {media_key(path): path for each in folders for path in (each / "media").glob("*")}
     groups = [group for each in described for group in each["groups"]]
     shown = {

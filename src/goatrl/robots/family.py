@@ -91,5 +91,5 @@ class Family(abc.ABC):
         """What is achieved before the first action, from these starts: (N, ·) → (N, goal_dim)."""
 
     def simulator(self, count: int, threads: int | None = None) -> Simulator:
-        """So many of the robot, to be stepped from outside."""
-        raise GoatError(f"{self.name} has no simulator that could be stepped from outside")
+        """`count` copies of the robot, to be stepped from outside."""
+        raise GoatError(f"{self.name} has no simulator; use a robot group (see `goat list`)")

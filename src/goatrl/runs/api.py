@@ -31,10 +31,11 @@ def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Pro
     Args:
         source: the name of a task group (its own dataset, tasks and settings), a file (.npz, or one
             of the authors' .pkl), or minari:ID.
-        goal_threshold: how near to a goal counts as reached. A task group has its own.
+        goal_threshold: the distance within which a goal counts as reached. Task groups have
+            their own.
 
     Returns:
-        The episodes with what is known about them: `episodes`, `spec`, `settings` and `group`.
+        The `episodes`, with their `spec`, `settings` and `group`.
     """
     if str(source) in tasks.groups():
         return open_problem(str(source), None, goal_threshold)
@@ -51,7 +52,7 @@ def make_dataset(
         achieved: what each observation achieves in the space of goals, (N, T + 1, goal_dim).
         actions: (N, T, action_dim), within [-1, 1].
         goals: the desired goal of each episode, (N, goal_dim).
-        goal_threshold: how near to a goal counts as reached.
+        goal_threshold: the distance within which a goal counts as reached.
 
     Returns:
         The episodes with their dimensions and the settings of most task groups.
@@ -75,17 +76,17 @@ def train(
 
     Args:
         algorithm: a registered name, or a Python file that registers one (it is executed).
-        dataset: what `load_dataset` or `make_dataset` returned.
-        seeds: how many (0, 1, …), or which.
-        updates: number of updates, if not the dataset's own.
-        batch_size: if not the dataset's own.
+        dataset: the result of `load_dataset` or `make_dataset`.
+        seeds: the number of seeds (0, 1, …), or the seeds themselves.
+        updates: number of updates. Defaults to the dataset's setting.
+        batch_size: defaults to the dataset's setting.
         set: hyper-parameters by name, such as {"uncertainty.w": 1.0}.
-        out: a run folder like that of `goat train`, from which the same call resumes. Without one
-            nothing is kept on disk.
-        on_report: called now and then with the update and the losses.
+        out: a run folder like that of `goat train`; repeat the call to resume. Without one, nothing
+            is kept on disk.
+        on_report: called regularly with the number of updates so far and the losses.
 
     Returns:
-        The trained agents, one per seed; `agents.policy(seed)` is one of them as a function.
+        The trained agents, one per seed; `agents.policy(seed)` is one agent as a function.
     """
     config = configure(
         algorithms.resolve(str(algorithm)).name,
@@ -110,18 +111,19 @@ def evaluate(
     environment: str | None = None,
     count: int = environments.EPISODES,
 ) -> pa.Table:
-    """Let agents act without noise. All agents meet the same starts and goals.
+    """Evaluate agents without exploration noise, all on the same starts and goals.
 
     Args:
-        agents: what `train` returned, or `load_agents`.
-        group: the task group whose tasks they act in, if not that of their dataset.
-        only: names of tasks, if not all of the group's.
-        environment: a registered Gymnasium environment instead of tasks (MODULE:ID imports one).
-        count: number of episodes of each agent in the environment.
+        agents: the result of `train` or `load_agents`.
+        group: the task group to evaluate on. Defaults to that of their dataset.
+        only: names of tasks. Defaults to all tasks of the group.
+        environment: a registered Gymnasium environment to use instead of tasks. MODULE:ID imports
+            the module first.
+        count: number of episodes per agent in the environment.
 
     Returns:
         One row per episode and agent: task, split, seed, episode, success, return, final distance,
-        start, goal and, where it is short, the path.
+        start, goal and, if it is short, the path.
     """
     members, state = agents.members, agents.state
     if environment is not None:
@@ -130,7 +132,7 @@ def evaluate(
     name = group or agents.group
     if name is None:
         raise GoatError(
-            "these agents were trained without a task group; name a group, or an environment"
+            "these agents were trained without a task group; specify a group or an environment"
         )
     where = tasks.get(name)
     where.check_fits(agents.spec, agents.label)

@@ -1,8 +1,8 @@
-"""Online fine-tuning: trained agents go on in all tasks of their group, without the data that they
-come from.
+"""Online fine-tuning: trained agents continue to learn on all tasks of their group, without their
+training data.
 
-By DDPG+HER, whatever they were trained with, or by their own algorithm (paper, appendix "Online
-Fine-tuning").
+They are fine-tuned with DDPG+HER, whatever they were trained with, or with their own algorithm
+(paper, appendix "Online Fine-tuning").
 """
 
 from __future__ import annotations
@@ -34,17 +34,15 @@ EVALUATED_BY = (1, 1)  # members draw by (seed, round)
 def plan(
     run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int = EPISODES
 ) -> OnlinePlan:
-    """All agents of a run of `goat train` go on, in the tasks of its group unless another one is
+    """Fine-tune all agents of a `goat train` run, on the tasks of its group unless another one is
     named.
     """
     if by not in WAYS:
-        raise unknown("way to fine-tune", by, WAYS)
+        raise unknown("fine-tuning algorithm", by, WAYS)
     config = run.config()
     name = group or config.group
     if name is None:
-        raise GoatError(
-            f"{run.folder} was trained without a task group; say where to act with --group"
-        )
+        raise GoatError(f"{run.folder} was trained without a task group; specify one with --group")
     found = _robots(name)
     found.check_fits(config.spec, str(run.folder))
     members, state = run.restore()
@@ -122,7 +120,7 @@ def agents(run: OnlineRun) -> Agents:
 def as_ddpg(
     run: Run, members: Members, state: TrainState, group: TaskGroup
 ) -> tuple[Members, TrainState]:
-    """The same agents as DDPG+HER goes on with them.
+    """The same agents, converted for fine-tuning with DDPG+HER.
 
     Policies, critics, the targets of both and input statistics are the agents' own; the optimiser
     is a new one. Imitators have no critics, so theirs are new as well.
@@ -146,18 +144,18 @@ def _converted(
 def _as_ddpg(agent: Algorithm, group: TaskGroup, what: str, algorithm: str, instead: str) -> Agent:
     if not isinstance(agent, Agent):
         raise GoatError(
-            f"{what} cannot go on by ddpg_her: only agents made of the parts in goatrl.learn can; "
-            f"{instead}"
+            f"{what} cannot be fine-tuned with ddpg_her, which needs agents composed of parts of "
+            f"goatrl.learn; {instead}"
         )
     if agent.value is not None and not isinstance(agent.value, QEnsemble):
         known = (
-            "Q(s, a, g) of the data's actions alone"
+            "Q(s, a, g) only for actions in the data"
             if isinstance(agent.value, ImplicitQ)
             else "V(s, g)"
         )
         raise GoatError(
-            f"{what} cannot go on by ddpg_her, which improves a policy through Q(s, a, g): "
-            f"the values of {algorithm} are {known}; {instead}"
+            f"{what} cannot be fine-tuned with ddpg_her, which improves a policy through "
+            f"Q(s, a, g), while {algorithm} learns {known}; {instead}"
         )
     critics = 1 if agent.value is None else agent.value.size
     # what its critics have learned to predict
@@ -202,8 +200,8 @@ def _schedule(group: TaskGroup, members: Members, episodes: int, adapt: bool) ->
     if episodes < 1 or episodes % recipe.round:
         near = max(round(episodes / recipe.round), 1) * recipe.round
         raise GoatError(
-            f"episodes are collected {recipe.round} at a time: their number cannot be {episodes}; "
-            f"{near} can"
+            f"the number of episodes must be a multiple of {recipe.round}, not {episodes}; try "
+            f"{near}"
         )
     schedule = Schedule(
         episodes=recipe.round,
@@ -235,7 +233,7 @@ def _about(
 
 
 def _origin(config: RunConfig, by: str, **more: str) -> dict[str, object]:
-    """Which agents these are, whatever the folder that they lie in, and how they go on."""
+    """Which agents these are, whatever their folder, and how they are fine-tuned."""
     origin = {
         "algorithm": config.algorithm,
         "label": algorithms.get(config.algorithm).label,
@@ -250,7 +248,7 @@ def _origin(config: RunConfig, by: str, **more: str) -> dict[str, object]:
 
 
 def _revisions(by: str) -> dict[str, int]:
-    """Of the algorithm that agents go on by, if it is not their own."""
+    """The revision of the algorithm that fine-tunes agents, if it is not their own."""
     return {} if by == "own" else {by: algorithms.get(by).revision}
 
 
@@ -260,7 +258,7 @@ def _robots(name: str) -> TaskGroup:
         known = ", ".join(
             each.name for each in tasks.groups().values() if each.family.finetuning is not None
         )
-        raise GoatError(f"{name} has no robots to go on learning with; groups that have: {known}")
+        raise GoatError(f"{name} has no robot to fine-tune on; groups that have one: {known}")
     return group
 
 

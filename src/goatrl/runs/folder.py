@@ -41,7 +41,7 @@ class Interrupted(GoatError):
 
 def check_seeds(seeds: Sequence[int]) -> None:
     if not seeds or len(set(seeds)) != len(seeds):
-        raise GoatError(f"there must be at least one seed, and all distinct, not {list(seeds)}")
+        raise GoatError(f"there must be at least one seed, and no seed twice, not {list(seeds)}")
 
 
 @contextmanager
@@ -115,8 +115,8 @@ class Agents:
             ):
                 shapes = " and ".join(str(array.shape) for array in pair)
                 raise GoatError(
-                    f"an observation has {needed[0]} and a goal {needed[1]} numbers, not shapes "
-                    f"{shapes}"
+                    f"an observation needs {needed[0]} numbers and a goal {needed[1]}, but "
+                    f"their shapes are {shapes}"
                 )
             action = np.asarray(policy(*(np.atleast_2d(array) for array in pair)))
             return action if pair[0].ndim == 2 else action[0]
@@ -157,11 +157,11 @@ class RunFolder:
             return Identity.from_json(stored, KIND, self.config_path, BESIDE)
         except OSError:
             raise GoatError(
-                f"{self.folder} is not a run: it has no config.json; make one with `goat train`"
+                f"{self.folder} is not a run: it has no config.json; create one with `goat train`"
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GoatError(
-                f"{self.config_path} is damaged or not a run's ({error}); name another folder"
+                f"{self.config_path} is damaged or not a run's config ({error}); use another folder"
             ) from error
 
     def prepare(self, plan: RunPlan) -> None:
@@ -176,8 +176,8 @@ class RunFolder:
         """The state of the run's agents in its checkpoint."""
         if not self.checkpoint_path.exists():
             raise GoatError(
-                f"{self.folder} has no checkpoint yet: it stopped before its first save; run its "
-                "command again"
+                f"{self.folder} has no checkpoint yet: it stopped before its first save; rerun "
+                "its command"
             )
         return restore_agents(self.checkpoint_path, members, spec, self.agents_in)
 

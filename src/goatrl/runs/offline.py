@@ -134,12 +134,13 @@ class Run(RunFolder):
     def config(self) -> RunConfig:
         stored = self.about()
         if "checksum" not in stored:  # what learns online has no dataset
-            raise GoatError(f"{self.folder} is not a run of `goat train`; name one that is")
+            raise GoatError(f"{self.folder} is not a run of `goat train`; specify one that is")
         try:
             config = RunConfig.from_json(stored)
         except (KeyError, TypeError) as error:
             raise GoatError(
-                f"{self.config_path} is of another version of goatrl ({error}); train it again"
+                f"{self.config_path} was written by another version of goatrl ({error}); train "
+                "again"
             ) from error
         return dataclasses.replace(
             config, algorithm=algorithms.recorded(config.algorithm, config.source, self.folder).name
@@ -155,7 +156,8 @@ class Run(RunFolder):
         )
         if problem.episodes.checksum() != config.checksum:
             raise GoatError(
-                f"the dataset of {self.folder} has changed since training (its checksum differs)"
+                f"the dataset of {self.folder} has changed since training (its checksum differs); "
+                "restore it or train again"
             )
         return problem
 
@@ -173,10 +175,10 @@ class Run(RunFolder):
         )
 
     def unfinished(self) -> str:
-        """Where the run stopped, and what goes on with it; nothing if it is at its end."""
+        """Where the run stopped and how to resume it; empty if it is complete."""
         step, updates = self.step(), self.config().updates
         return (
-            f"stopped at update {step} of {updates}; `goat train` would go on"
+            f"stopped at update {step} of {updates}; resume it with `goat train`"
             if step < updates
             else ""
         )
@@ -224,9 +226,9 @@ class Run(RunFolder):
                     if good is not None and saved_step < step:
                         self._save(good, step)
                     kept = (
-                        f"the state at update {step} is kept in {self.checkpoint_path}"
+                        f"the state at update {step} is saved in {self.checkpoint_path}"
                         if step
-                        else "no update was kept"
+                        else "nothing was saved"
                     )
                     raise Diverged(f"{error}; {kept}") from None
                 good, state, step = chunk.state, chunk.state, chunk.step
@@ -244,8 +246,7 @@ class Run(RunFolder):
                     saved_at, saved_step = time.monotonic(), step
                 if stopping:
                     raise Interrupted(
-                        f"stopped at update {step} of {config.updates}; run the same command "
-                        "again to go on"
+                        f"stopped at update {step} of {config.updates}; rerun the command to resume"
                     )
         assert state is not None
         return members, state

@@ -84,9 +84,9 @@ class OnlineRun(RunFolder):
         )
 
     def unfinished(self, rounds: int, command: str) -> str:
-        """Where the run stopped, and what goes on with it; nothing if it is at its end."""
+        """Where the run stopped and how to resume it; empty if it is complete."""
         return (
-            f"stopped after round {self.rounds()} of {rounds}; `{command}` would go on"
+            f"stopped after round {self.rounds()} of {rounds}; resume it with `{command}`"
             if self.rounds() < rounds
             else ""
         )
@@ -95,8 +95,8 @@ class OnlineRun(RunFolder):
         """Seed → environment steps and success without noise, as often as it was evaluated."""
         if not self.metrics_path.exists():
             raise GoatError(
-                f"{self.folder} has no metrics.csv: it is not an online run, or stopped in its "
-                "first round"
+                f"{self.folder} has no metrics.csv; it is not an online run, or it stopped in its "
+                "first round (then rerun its command)"
             )
         found: dict[int, list[tuple[int, float]]] = {}
         with self.metrics_path.open(newline="") as file:
@@ -134,7 +134,7 @@ class OnlineRun(RunFolder):
                 try:
                     done.chunk.check_finite(seeds)
                 except Diverged as error:
-                    raise Diverged(f"{error}; the rounds before are in {self.folder}") from None
+                    raise Diverged(f"{error}; earlier rounds are saved in {self.folder}") from None
                 evaluated = None
                 if done.number % plan.evaluate_every == 0 or done.number == plan.rounds:
                     evaluated = self._evaluate(plan, done.state.train, done.number)
@@ -160,8 +160,8 @@ class OnlineRun(RunFolder):
                 )
                 if stopping:
                     raise Interrupted(
-                        f"stopped after round {done.number} of {plan.rounds}; run the same "
-                        "command again to go on"
+                        f"stopped after round {done.number} of {plan.rounds}; rerun the command to "
+                        "resume"
                     )
                 if done.number == plan.rounds:
                     return

@@ -65,7 +65,8 @@ class RobotTask(GoalEnv):  # type: ignore[misc]
         if "start" in given:
             if not self._simulator.robot.start_dim:
                 raise GoatError(
-                    f"{self.group.label} has no object to place: it always starts in the same pose"
+                    f"{self.group.label} has no object to place and always starts in the same "
+                    "pose; omit the start"
                 )
             start = numbers(given.pop("start"), len(start), "a start")
         if "goal" in given:
@@ -134,9 +135,9 @@ def numbers(value: Any, size: int, what: str) -> np.ndarray:
     try:
         vector = np.asarray(value, np.float64)
     except (TypeError, ValueError):
-        raise GoatError(f"{what} has {size} numbers, not {value!r}") from None
+        raise GoatError(f"{what} must have {size} numbers, not {value!r}") from None
     if vector.shape != (size,):
-        raise GoatError(f"{what} has {size} numbers, not shape {vector.shape}")
+        raise GoatError(f"{what} must have {size} numbers, not shape {vector.shape}")
     if not np.isfinite(vector).all():
-        raise GoatError(f"{what} has {size} finite numbers, not {vector.tolist()}")
+        raise GoatError(f"{what} must have {size} finite numbers, not {vector.tolist()}")
     return vector

@@ -11,18 +11,18 @@ _GROUPS: dict[str, TaskGroup] = {}
 
 
 def register_task_group(group: TaskGroup) -> TaskGroup:
-    """Make a task group known by its name, and with it its robot.
+    """Register a task group, and with it its robot.
 
     Args:
-        group: one dataset's tasks, inside and outside of what it shows.
+        group: the tasks of one dataset, in and out of its distribution.
 
     Returns:
         The same group.
     """
     if group.name in _GROUPS:
-        raise GoatError(f"there is a task group {group.name} already; choose another name")
+        raise GoatError(f"a task group named {group.name} already exists; choose another name")
     if families().get(group.family.name, group.family) is not group.family:
-        raise GoatError(f"there is a robot {group.family.name} already; choose another name")
+        raise GoatError(f"a robot named {group.family.name} already exists; choose another name")
     _GROUPS[group.name] = group
     return group
 

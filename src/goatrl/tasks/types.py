@@ -110,7 +110,7 @@ class TaskGroup:
 
     @property
     def paper_label(self) -> str:
-        """Under which the paper has numbers for its tasks."""
+        """The label under which the paper lists its tasks."""
         return self.variant_of or self.label
 
     def check_fits(self, spec: Spec, what: str) -> None:
@@ -119,8 +119,8 @@ class TaskGroup:
             given, needed = getattr(spec, field), getattr(self.spec, field)
             if given != needed:
                 raise GoatError(
-                    f"{what} does not fit {self.name}: its {field} is {given}, the tasks have "
-                    f"{needed}"
+                    f"{what} does not fit {self.name}: its {field} is {given}, but the tasks "
+                    f"have {needed}"
                 )
 
     def kept(self, achieved: np.ndarray) -> np.ndarray:

@@ -112,7 +112,7 @@ def check_schedule(updates: int, interval: int, every: int) -> None:
             near = max(round(value / every), 1) * every
             raise GoatError(
                 f"{name} must be a positive multiple of target_period ({every}), not {value}; "
-                f"{near} is"
+                f"try {near}"
             )
 
 

@@ -47,12 +47,12 @@ class Schedule:
     def check(self, target_period: int) -> None:
         if self.updates % target_period:
             raise GoatError(
-                f"updates of a round must be a multiple of target_period ({target_period}), not "
+                f"updates per round must be a multiple of target_period ({target_period}), not "
                 f"{self.updates}"
             )
         if self.capacity < self.episodes:
             raise GoatError(
-                f"a buffer of {self.capacity} episodes cannot take {self.episodes} at once"
+                f"a buffer of {self.capacity} episodes is too small for rounds of {self.episodes}"
             )
 
     @property

@@ -63,8 +63,8 @@ class Finetuning:
             return []
         whole, device = duration(estimate.finetuning_seconds(missing)), jax.devices()[0].device_kind
         return [
-            f"expected to take about {whole} here ({missing[0].episodes} episodes of each seed "
-            f"after training offline, {device})"
+            f"expected to take about {whole} here ({missing[0].episodes} episodes per seed after "
+            f"offline training, {device})"
         ]
 
     def job(self, planned: PlannedCurve) -> Job:

@@ -74,8 +74,8 @@ class Grid:
         )
         if others:
             found.append(
-                f"note: the records on {', '.join(others)} are of agents trained on other data "
-                "than goatrl makes"
+                f"note: the agents in the records on {', '.join(others)} were trained on data "
+                "other than goatrl's own"
             )
         if any(cell.missing for cell in planned):
             training, evaluating = estimate.seconds(planned)

@@ -29,7 +29,7 @@ def make_environment(
     """
     if mujoco.__version__ != MUJOCO:
         raise GoatError(
-            f"the tasks need mujoco {MUJOCO}, not {mujoco.__version__}: run `pip install "
+            f"the tasks need mujoco {MUJOCO}, not {mujoco.__version__}; run `pip install "
             f"mujoco=={MUJOCO}`"
         )
     module, kind = name.split(":")

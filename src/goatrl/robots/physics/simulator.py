@@ -236,7 +236,7 @@ class Simulator:
         needed = (len(chosen), self.robot.start_dim)
         if starts.shape != needed:
             raise GoatError(
-                f"{needed[0]} starts of {self.robot.name} have shape {needed}, not {starts.shape}"
+                f"{needed[0]} starts of {self.robot.name} need shape {needed}, not {starts.shape}"
             )
         at = dict(zip(chosen, starts, strict=True))
         self._for_each(lambda each: self.robot.reset(self.states[each], at[each]), chosen)
