@@ -6,9 +6,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# Half of the suite's time is compilation, of programs that run for a moment.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-
 import jax
 import numpy as np
 import pytest
