@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -32,11 +33,13 @@ NORMALIZER = normalize.from_episodes(EPISODES)
 SMALL = (32, 32)  # the contract says nothing about the width of networks
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FILES = {path.stem: path for path in EXAMPLES if "@register(" in path.read_text()}
-NAMES = [
-    pytest.param(name, marks=pytest.mark.xdist_group(name))
-    for name in (*sorted(algorithms.entries()), *FILES)
-]
-every_algorithm = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(scope="module", params=(*sorted(algorithms.entries()), *FILES))
+def name(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every algorithm in turn. Its programs are forgotten after it: those of all fill gigabytes."""
+    yield request.param
+    jax.clear_caches()
 
 
 @cache
@@ -51,18 +54,6 @@ def build(name: str):
     algorithm = entry(name).build(SETTINGS)
     known = "architecture.hidden" in hyperparameters(algorithm)
     return override(algorithm, {"architecture.hidden": SMALL}) if known else algorithm
-
-
-_last: list[str] = []
-
-
-@pytest.fixture(autouse=True)
-def _programs_of_one_algorithm_at_a_time(request: pytest.FixtureRequest) -> None:
-    """Those of all algorithms together would fill gigabytes."""
-    name = getattr(request.node, "callspec", None) and request.node.callspec.params.get("name")
-    if name and _last != [name]:
-        _last[:] = [name]
-        jax.clear_caches()
 
 
 def run(members) -> offline.Chunk:
@@ -94,7 +85,6 @@ def test_the_paper_is_complete() -> None:
     assert set(f"{benchmark} {appendix}".split()) <= set(algorithms.entries())
 
 
-@every_algorithm
 def test_metrics_are_finite_and_named(name: str) -> None:
     metrics = trained(name).metrics
     assert any(metric.endswith("_loss") for metric in metrics), "progress bars show losses"
@@ -103,7 +93,6 @@ def test_metrics_are_finite_and_named(name: str) -> None:
         assert np.isfinite(values).all()
 
 
-@every_algorithm
 def test_training_moves_every_network(name: str) -> None:
     state = trained(name).state
     start = offline.init([(build(name), seed) for seed in SEEDS], SPEC, NORMALIZER)
@@ -117,13 +106,11 @@ def test_training_moves_every_network(name: str) -> None:
             assert not same_bytes(state.params[part], state.target[part]), "targets lag behind"
 
 
-@every_algorithm
 def test_same_seed_same_bytes(name: str) -> None:
     again = run([(build(name), seed) for seed in SEEDS])
     assert same_bytes(again.state, trained(name).state)
 
 
-@every_algorithm
 def test_a_seed_does_not_depend_on_its_company(name: str) -> None:
     """In another place, beside another seed. As many as before, so that nothing compiles again."""
     first = run([(build(name), SEEDS[1]), (build(name), 99)]).state
@@ -135,14 +122,12 @@ def test_a_seed_does_not_depend_on_its_company(name: str) -> None:
         np.testing.assert_allclose(mine, before, rtol=2e-3, atol=2e-4)
 
 
-@every_algorithm
 def test_seeds_differ(name: str) -> None:
     params = trained(name).state.params
     first, second = (jax.tree.map(lambda leaf, i=i: leaf[i], params) for i in (0, 1))
     assert not same_bytes(first, second)
 
 
-@every_algorithm
 def test_actions_are_in_range_and_depend_on_the_goal(name: str) -> None:
     state = jax.tree.map(lambda leaf: leaf[0], trained(name).state)
     observation = jnp.zeros((3, 2))
@@ -155,7 +140,6 @@ def test_actions_are_in_range_and_depend_on_the_goal(name: str) -> None:
     assert not np.array_equal(action[0], action[1])
 
 
-@every_algorithm
 def test_what_a_benchmark_keeps_of_agents_acts_as_they_do(name: str) -> None:
     algorithm, whole = build(name), trained(name).state
     kept = agents.prune_to_policy(algorithm, SPEC, whole)
@@ -169,7 +153,6 @@ def test_what_a_benchmark_keeps_of_agents_acts_as_they_do(name: str) -> None:
     assert not jax.tree.leaves(kept.optimizer), "acting needs no optimiser"
 
 
-@every_algorithm
 def test_checkpoint_is_the_identity(name: str, tmp_path: Path) -> None:
     state = trained(name).state
     path = tmp_path / "state.safetensors"
@@ -183,7 +166,6 @@ def test_checkpoint_is_the_identity(name: str, tmp_path: Path) -> None:
     assert checkpoint.describe(path) == {"step": 8}
 
 
-@every_algorithm
 def test_a_float_is_a_sweep_axis(name: str) -> None:
     """An agent beside one with other numbers learns what it learns beside one with its own."""
     algorithm = build(name)
@@ -198,7 +180,6 @@ def test_a_float_is_a_sweep_axis(name: str) -> None:
     assert not same_bytes(same, changed)
 
 
-@every_algorithm
 def test_hyperparameters_can_be_listed_recorded_and_set(name: str) -> None:
     algorithm = build(name)
     found = hyperparameters(algorithm)
@@ -209,7 +190,6 @@ def test_hyperparameters_can_be_listed_recorded_and_set(name: str) -> None:
             assert hyperparameters(changed)[parameter] == value + 0.125
 
 
-@every_algorithm
 def test_the_algorithm_is_immutable(name: str) -> None:
     algorithm = build(name)
     field = dataclasses.fields(algorithm)[0].name

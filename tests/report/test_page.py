@@ -32,7 +32,6 @@ from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 from helpers import learning, made_by_hand, made_curve, made_timing
 
-pytestmark = pytest.mark.xdist_group("browser")  # one browser for all of them
 SUITE = suites.get("paper")
 GROUPS, LABELS, SEEDS = ("push-left-right", "hand-near-far"), ("GOAT", "WGCSL", "BC"), 3
 POINT = "pointreach-expert-10"
