@@ -106,7 +106,7 @@ def test_values_that_are_not_finite_are_refused_with_their_place(name: str, bad:
     given[name][place] = bad
     with pytest.raises(GoatError) as caught:
         make_episodes(**given)
-    assert f"{name} holds" in str(caught.value)
+    assert f"{name} contains" in str(caught.value)
     assert f"index {place};" in str(caught.value)
 
 

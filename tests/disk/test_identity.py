@@ -69,7 +69,7 @@ def test_differences_have_names(other: Identity, names: list[str]) -> None:
 def test_a_default_that_has_changed_is_noticed_though_it_appears_in_neither() -> None:
     changed = with_numbers(learning_rate=1e-3)
     assert changed.facts == ONE.facts
-    with pytest.raises(GoatError, match=r"it is of another .*hyperparameters\.learning_rate\);"):
+    with pytest.raises(GoatError, match=r"it has another .*hyperparameters\.learning_rate\);"):
         ONE.require(changed, "it")
 
 
@@ -105,7 +105,7 @@ def test_it_comes_back_from_json() -> None:
 
 
 def test_a_newer_schema_is_refused_in_one_line() -> None:
-    with pytest.raises(GoatError, match=r"^FILE was written by a newer .*schema 3, .*up to 2.*$"):
+    with pytest.raises(GoatError, match=r"^FILE was written by a newer .*schema 3; .*up to 2.*$"):
         Identity.from_json(ONE.to_json() | {"schema": 3}, "run", "FILE")
 
 

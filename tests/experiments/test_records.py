@@ -312,7 +312,7 @@ def test_a_record_of_another_version_is_not_called_damaged(tmp_path: Path) -> No
     )
     with pytest.raises(
         GoatError,
-        match=r"by a newer version of goatrl \(schema 99, this",
+        match=r"by a newer version of goatrl \(schema 99; this",
     ):
         records.read_all(tmp_path)
 

@@ -136,5 +136,5 @@ def test_options_that_it_does_not_take_are_refused(
 
 
 def test_a_name_is_taken_once(known: None) -> None:
-    with pytest.raises(experiment.GoatError, match="an experiment named 'count-tasks' exists"):
+    with pytest.raises(experiment.GoatError, match="'count-tasks' already exists"):
         experiment.register(Counting())

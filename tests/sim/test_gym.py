@@ -120,7 +120,7 @@ def test_wrong_options_are_refused_in_one_line(name: str, options: dict, message
 def test_wrong_actions_are_refused(action: np.ndarray) -> None:
     env = make("goatrl/PickHigh-v0").unwrapped
     env.reset(seed=0)
-    with pytest.raises(GoatError, match="an action has 4"):
+    with pytest.raises(GoatError, match="an action must have 4"):
         env.step(action)
 
 

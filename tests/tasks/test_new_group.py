@@ -84,7 +84,7 @@ def test_no_suite_changes(registered: TaskGroup) -> None:
 
 
 def test_names_are_given_once(registered: TaskGroup) -> None:
-    with pytest.raises(GoatError, match="there is a task group reach-low-high already"):
+    with pytest.raises(GoatError, match="a task group named reach-low-high already exists"):
         register_task_group(GROUP)
 
 

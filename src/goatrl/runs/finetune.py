@@ -67,7 +67,11 @@ def describe(config: RunConfig, by: str, episodes: int = EPISODES) -> dict[str, 
     group, members = _robots(config.group), config.members()
     if by == "ddpg_her":
         members = _converted(
-            members, group, config.algorithm, config.algorithm, "by its own algorithm it can"
+            members,
+            group,
+            config.algorithm,
+            config.algorithm,
+            "fine-tune it with its own algorithm",
         )
     return _about(
         group,
