@@ -120,7 +120,7 @@ def test_times_of_two_machines_do_not_mix(tmp_path: Path) -> None:
     )
     with pytest.raises(
         GoatError,
-        match=f"has times measured on Abacus, but this is {versions()['device']}; choose another --out",
+        match=f"measured on Abacus, but this is {versions()['device']}; choose another --out",
     ):
         timing.plan(tmp_path, [Column("GCSL", "gcsl")], seeds=5)
     assert (
