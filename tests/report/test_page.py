@@ -26,8 +26,7 @@ from goatrl.experiments import curves, finetuning, grid, paper, records, statist
 from goatrl.experiments.claims import Outcome
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.learn.parameters import hyperparameters
-from goatrl.report import cells as cells_page
-from goatrl.report import maps, tables, video, webpage
+from goatrl.report import cells_page, maps, tables, video, webpage
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
 from helpers import learning, made_by_hand, made_curve, made_timing

@@ -14,7 +14,7 @@ from goatrl.cli.live_table import LiveTable, live
 from goatrl.disk.files import write_text
 from goatrl.experiments import experiment, kinds  # noqa: F401 (they register themselves)
 from goatrl.experiments.claims import Outcome, Verdict
-from goatrl.experiments.experiment import Experiment, LocalExecutor, Planned, Request
+from goatrl.experiments.experiment import Executor, Experiment, LocalExecutor, Planned, Request
 from goatrl.report import kinds as shown  # noqa: F401 (they register themselves)
 from goatrl.report import presentation
 from goatrl.runs.folder import Interrupted
@@ -84,7 +84,8 @@ class Bench:
         with live(LiveTable(planned, chosen.brief)) as table:
             try:
                 jobs = [chosen.job(each) for each in planned if each.missing]
-                failures = LocalExecutor().run(jobs, folder, table.show)
+                executor: Executor = LocalExecutor()
+                failures = executor.run(jobs, folder, table.show)
             except KeyboardInterrupt:
                 raise Interrupted(
                     f"stopped; finished work is saved in {folder}; rerun the command to resume"

@@ -156,6 +156,28 @@ class Experiment(Protocol):
         """What the paper concludes, checked from records alone."""
 
 
+class OfSuite:
+    """An experiment that a suite describes: by its name, on its groups, with its columns."""
+
+    suite: Any
+
+    @property
+    def name(self) -> str:
+        return str(self.suite.name)
+
+    @property
+    def summary(self) -> str:
+        return str(self.suite.summary)
+
+    @property
+    def groups(self) -> Sequence[str]:
+        return tuple(self.suite.groups)
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        return tuple(self.suite.columns)
+
+
 class Executor(Protocol):
     def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
         """Make what jobs describe, each recorded in the folder as soon as it is done. Returns what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
@@ -47,6 +48,11 @@ def media_key(path: Path) -> str:
 def page_part(name: str) -> str:
     """A file of which the page is made."""
     return (resources.files("goatrl") / "report" / "page" / name).read_text(encoding="utf-8")
+
+
+def rounded(value: float | None, decimals: int) -> float | None:
+    """As it is shown; JSON knows no nan."""
+    return None if value is None or not math.isfinite(value) else round(value, decimals)
 
 
 def span(counts: Iterable[int]) -> str:

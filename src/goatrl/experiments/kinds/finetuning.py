@@ -13,36 +13,19 @@ from goatrl.experiments import curves, estimate, finetuning, grid
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.curves import Curve
 from goatrl.experiments.estimate import duration
-from goatrl.experiments.experiment import Job, OnProgress, Prepare, Request, register
+from goatrl.experiments.experiment import Job, OfSuite, OnProgress, Prepare, Request, register
 from goatrl.experiments.finetuning import FinetuningSuite, PlannedCurve
-from goatrl.experiments.suites import Column
 from goatrl.runs import finetune
 from goatrl.runs.offline import RunConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class Finetuning:
+class Finetuning(OfSuite):
     suite: FinetuningSuite
     kind = "finetune"
     unit = "curve"
     options = ("groups", "data", "episodes")
     home = "finetune"
-
-    @property
-    def name(self) -> str:
-        return self.suite.name
-
-    @property
-    def summary(self) -> str:
-        return self.suite.summary
-
-    @property
-    def groups(self) -> Sequence[str]:
-        return self.suite.groups
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        return self.suite.columns
 
     def plan(self, folder: Path, request: Request, prepare: Prepare) -> list[PlannedCurve]:
         return finetuning.plan(

@@ -15,35 +15,19 @@ from goatrl.disk.identity import Identity
 from goatrl.experiments import claims, estimate, grid, suites
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.estimate import duration
-from goatrl.experiments.experiment import Job, OnProgress, Prepare, Request, register
+from goatrl.experiments.experiment import Job, OfSuite, OnProgress, Prepare, Request, register
 from goatrl.experiments.grid import PlannedCell
 from goatrl.experiments.records import CELL, Cell, CellConfig
-from goatrl.experiments.suites import Column, Suite
+from goatrl.experiments.suites import Suite
 from goatrl.runs.offline import composition
 
 
 @dataclasses.dataclass(frozen=True)
-class Grid:
+class Grid(OfSuite):
     suite: Suite
     kind = "grid"
     unit = "cell"
     options = ("groups", "data")
-
-    @property
-    def name(self) -> str:
-        return self.suite.name
-
-    @property
-    def summary(self) -> str:
-        return self.suite.summary
-
-    @property
-    def groups(self) -> Sequence[str]:
-        return self.suite.groups
-
-    @property
-    def columns(self) -> Sequence[Column]:
-        return self.suite.columns
 
     @property
     def home(self) -> str:
