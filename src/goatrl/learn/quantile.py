@@ -67,26 +67,31 @@ def percentile(fifo: Fifo, alpha: Any) -> jax.Array:
 
 def order_statistic(values: jax.Array, rank: jax.Array) -> jax.Array:
     """The value that stands at `rank` (0-based) in sorted order."""
-    # A pass costs a launch on a GPU and a comparison per value and candidate on a CPU.
+    # A pass costs a launch on a GPU. On a CPU it costs a comparison per value and candidate, and a
+    # loop, which compiles sooner, runs as fast as its unrolled passes.
     found = jax.lax.platform_dependent(
-        _ordered_bits(values), rank, cpu=partial(_select, bits=1), default=partial(_select, bits=2)
+        _ordered_bits(values),
+        rank,
+        cpu=partial(_select, bits=1, unroll=False),
+        default=partial(_select, bits=2, unroll=True),
     )
     return _from_ordered_bits(found)
 
 
-def _select(keys: jax.Array, rank: jax.Array, bits: int) -> jax.Array:
-    found = jnp.zeros((), jnp.uint32)
-    for shift in range(32 - bits, -1, -bits):
+def _select(keys: jax.Array, rank: jax.Array, bits: int, unroll: bool) -> jax.Array:
+    def settle(found: jax.Array, shift: jax.Array) -> tuple[jax.Array, None]:
         # One reduction with an output per candidate, so that each key is read once and not once per
         # candidate.
         smaller = tuple(
-            (keys < found + np.uint32(digit << shift)).astype(jnp.int32)
+            (keys < found + (np.uint32(digit) << shift)).astype(jnp.int32)
             for digit in range(1, 2**bits)
         )
         below = jax.lax.reduce(smaller, tuple(np.int32(0) for _ in smaller), _add_each, (0,))
         digit = sum((count <= rank).astype(jnp.uint32) for count in below)
-        found = found + (digit << np.uint32(shift))
-    return found
+        return found + (digit << shift), None
+
+    shifts = jnp.arange(32 - bits, -1, -bits).astype(jnp.uint32)
+    return jax.lax.scan(settle, jnp.zeros((), jnp.uint32), shifts, unroll=unroll)[0]
 
 
 def _add_each(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
