@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +17,21 @@ from goatrl import cli, tasks
 from goatrl.data import of_group
 from goatrl.types import Episodes, make_episodes
 
+# Each worker has one core of two; more threads of XLA would only wait for each other.
+os.environ["NPROC"] = "1"
+
 ROOT = Path(__file__).parents[1]
-# Measured with one process on a quiet machine: what takes more than about five seconds by itself.
+LIBC = ctypes.CDLL(None)
+# Measured on a quiet machine: what takes more than about two seconds by itself, and is not the
+# arithmetic of tests/learn.
 SLOW = {
     "contract",
     "probe",
     "training",
     "runs",
     "test_ablate",
+    "test_api",
+    "test_architecture",
     "test_cli",
     "test_cli_data",
     "test_collect",
@@ -30,13 +39,18 @@ SLOW = {
     "test_docs",
     "test_environments",
     "test_evaluate_robots",
+    "test_examples",
     "test_figures",
     "test_finetuning_suite",
     "test_grid",
+    "test_gym",
+    "test_jobs",
     "test_minari",
     "test_mujoco",
+    "test_new_group",
     "test_new_robot",
     "test_page",
+    "test_theory",
     "test_timing",
     "test_trust",
     "test_uncertainty",
@@ -49,9 +63,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 hypothesis_settings.register_profile("goatrl", deadline=None, max_examples=60, derandomize=True)
 hypothesis_settings.load_profile("goatrl")
 
-# Workers, and runs, share what they compile.
+# Tests' programs run for less time than it takes to optimise them.
+jax.config.update("jax_disable_most_optimizations", True)
+# Workers, and runs, share what they compile, however small.
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 REFERENCE_DATA = Path(
     os.environ.get("GOATRL_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "reference-data")
@@ -78,6 +94,9 @@ def _programs_are_forgotten() -> Iterator[None]:
     """Hundreds of them fill gigabytes; what another module needs too comes from the cache."""
     yield
     jax.clear_caches()
+    gc.collect()
+    if hasattr(LIBC, "malloc_trim"):  # glibc keeps what is freed, unless asked for it
+        LIBC.malloc_trim(0)
 
 
 @pytest.fixture(scope="session")

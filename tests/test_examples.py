@@ -30,7 +30,7 @@ def test_training_and_evaluation(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_own_data_in_an_own_task_group(capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        load("own_data").main(updates=100)
+        load("own_data").main(updates=40)
     finally:
         tasks.unregister_task_group("three-goals")
     assert capsys.readouterr().out.count("| Unseen | ood | ") == 2
@@ -39,7 +39,7 @@ def test_own_data_in_an_own_task_group(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_two_level_algorithm_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, run = ROOT / "examples" / "hiql.py", tmp_path / "run"
     assert len(file.read_text().splitlines()) <= 90
-    quick = ("--seeds", 2, "--updates", 400, "--set", "architecture.hidden=64,64")
+    quick = ("--seeds", 2, "--updates", 40, "--set", "architecture.hidden=64,64")
     with own_algorithms():
         assert goat("train", file, "--group", "pointreach-expert-10", *quick, "--out", run) == 0
         assert goat("evaluate", run, "--tasks", "R10", "--algorithm", file) == 0

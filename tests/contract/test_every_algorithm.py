@@ -30,7 +30,7 @@ SEEDS = (3, 11)
 EPISODES = of_group(tasks.get("pointreach-non-expert-10"))
 SPEC = EPISODES.spec(goal_threshold=1.0)
 NORMALIZER = normalize.from_episodes(EPISODES)
-SMALL = (32, 32)  # the contract says nothing about the width of networks
+SMALL = (32,)  # the contract says nothing about the size of networks
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FILES = {path.stem: path for path in EXAMPLES if "@register(" in path.read_text()}
 

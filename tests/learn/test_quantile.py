@@ -61,9 +61,7 @@ def test_extremes_ignore_empty_slots(values):
 
 
 SELECT_ALL = {
-    bits: jax.jit(
-        jax.vmap(partial(quantile._select, bits=bits, unroll=unroll), in_axes=(None, 0))
-    )
+    bits: jax.jit(jax.vmap(partial(quantile._select, bits=bits, unroll=unroll), in_axes=(None, 0)))
     for bits, unroll in ((1, False), (2, True))
 }  # every rank at once
 

@@ -9,7 +9,7 @@ import pytest
 
 from goatrl import algorithms
 from goatrl.learn import normalize
-from goatrl.learn.parameters import override
+from goatrl.learn.parameters import hyperparameters, override
 from goatrl.training import offline
 from goatrl.types import Episodes, Settings, TrainState, make_episodes
 
@@ -19,7 +19,10 @@ SETTINGS = Settings(updates=800, batch_size=64, target_period=4, polyak=0.8, alp
 def fit(
     name: str, episodes: Episodes, threshold: float, updates: int, **changes: float
 ) -> tuple[object, TrainState]:
-    algorithm = override(algorithms.get(name).build(SETTINGS), changes)
+    algorithm = algorithms.get(name).build(SETTINGS)
+    small = {"architecture.hidden": (64, 64), "percentile_selection.capacity": 5_000}
+    known = {key: value for key, value in small.items() if key in hyperparameters(algorithm)}
+    algorithm = override(algorithm, known | changes)
     members = [(algorithm, 0)]
     *_, last = offline.train(
         members,
