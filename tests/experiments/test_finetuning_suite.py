@@ -546,7 +546,7 @@ def test_the_same_algorithm_has_the_same_colour_everywhere() -> None:
     assert len(set(tuning.TONES.values())) == len(tuning.TONES)
 
 
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=12))
+@given(st.lists(st.integers(0, 1_000).map(lambda tenths: tenths / 10), min_size=1, max_size=12))
 def test_names_never_cover_each_other(heights: list[float]) -> None:
     places = figures.apart(sorted(heights), 7.0, 100.0)
     assert max(places) <= 100
