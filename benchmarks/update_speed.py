@@ -61,14 +61,14 @@ def update_time(
         stack([algorithm for algorithm, _ in group]),
         training.seed_keys(group, stream=1),
     )
-    on_device = jax.tree.map(jnp.asarray, episodes)
+    on_device, rows, _ = training.pool([episodes] * members)
     state = training.init(group, spec, normalize.from_episodes(episodes))
     periods = updates // settings.target_period
 
     def call() -> object:
         nonlocal state
         state, metrics = training.run_chunk(
-            stacked, state, keys, on_device, periods, BATCH, spec.goal_threshold
+            stacked, state, keys, on_device, periods, BATCH, spec.goal_threshold, rows
         )
         return metrics
 

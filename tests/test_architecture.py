@@ -70,13 +70,14 @@ def test_learning_knows_no_task() -> None:
         assert not [word for word in words if word in text], f"{path} names a task"
 
 
-def test_no_pickle_is_loaded_outside_the_array_reader() -> None:
+def test_no_pickle_is_loaded_but_by_the_array_reader_and_between_our_own_processes() -> None:
+    allowed = {SOURCE / "data" / "goat_pickle.py", SOURCE / "robots" / "workers.py"}
     for path in MODULES:
         imports = [
             node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)
         ]
         imports_pickle = any(alias.name == "pickle" for node in imports for alias in node.names)
-        assert imports_pickle == (path == SOURCE / "data" / "goat_pickle.py")
+        assert imports_pickle == (path in allowed)
         assert "allow_pickle=True" not in path.read_text()
 
 

@@ -109,6 +109,18 @@ class Settings:
 
 
 @pytree
+class Rows:
+    """The episodes that may be drawn: `count` of them, from `first` on."""
+
+    first: Any
+    count: Any
+
+    def draw(self, key: jax.Array, size: int) -> jax.Array:
+        """Episodes drawn uniformly: (size,)."""
+        return self.first + jax.random.randint(key, (size,), 0, self.count)
+
+
+@pytree
 class Episodes:
     """An offline dataset; the layout is drawn at the top of this module."""
 
@@ -124,6 +136,10 @@ class Episodes:
     @property
     def horizon(self) -> int:
         return int(self.actions.shape[1])
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(0, self.count)
 
     def spec(self, goal_threshold: float) -> Spec:
         return Spec(
@@ -244,11 +260,12 @@ class Sampler(Protocol):
         episodes: Episodes,
         size: int,
         threshold: float,
-        count: jax.Array | None = None,
+        rows: Rows,
     ) -> Batch:
         """`size` transitions with their goals; a goal within `threshold` counts as reached.
 
-        In a buffer that is still being filled only the first `count` episodes may be drawn.
+        Only the episodes of `rows` may be drawn: others belong to other agents that train beside
+        this one, or to a part of a buffer that is not filled yet.
         """
 
 

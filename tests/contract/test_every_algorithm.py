@@ -18,7 +18,6 @@ import pytest
 from goatrl import algorithms, tasks
 from goatrl.data import of_group
 from goatrl.disk import checkpoint
-from goatrl.experiments import agents
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.training import offline
@@ -142,7 +141,7 @@ def test_actions_are_in_range_and_depend_on_the_goal(name: str) -> None:
 
 def test_what_a_benchmark_keeps_of_agents_acts_as_they_do(name: str) -> None:
     algorithm, whole = build(name), trained(name).state
-    kept = agents.prune_to_policy(algorithm, SPEC, whole)
+    kept = offline.prune_to_policy(algorithm, SPEC, whole)
     pair = (EPISODES.observations[:5, 0], EPISODES.goals[:5])
     for member in range(len(SEEDS)):
         one, other = (

@@ -5,6 +5,7 @@ batches.
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
 import jax
@@ -12,11 +13,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl import tasks
+from goatrl import algorithms, tasks
 from goatrl.evaluation import episodes as evaluation
 from goatrl.evaluation.episodes import evaluate
-from goatrl.robots import mujoco
-from goatrl.types import TrainState, pytree
+from goatrl.learn import normalize
+from goatrl.learn.parameters import stack
+from goatrl.robots import Drawn, mujoco
+from goatrl.robots.workers import Workers
+from goatrl.training.offline import act, init
+from goatrl.types import GoatError, TrainState, pytree
 from helpers import acting
 
 GROUP = tasks.get("reach-left-right")
@@ -32,6 +37,14 @@ class Servo:
     def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
         towards = self.gain * state.params["sign"] * (goal - observation[:, :3])
         return jnp.concatenate([jnp.clip(towards, -1.0, 1.0), jnp.zeros((len(goal), 1))], axis=-1)
+
+
+@pytree
+class Still:
+    """Does nothing."""
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        return jnp.zeros((len(goal), 1))
 
 
 def agents(*signs: float) -> tuple[Any, Any]:
@@ -62,18 +75,39 @@ def test_rows_hold_the_starts_and_goals_of_their_task(table) -> None:
         assert all(row["start"] == [] and row["split"] == task.split for row in rows)
 
 
-def test_batches_change_nothing_but_the_number_of_simulations(
-    table, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_processes_and_pieces_change_nothing(table, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    monkeypatch.setattr(mujoco, "EPISODE_BYTES", 1e15)  # not even one more episode fits into memory
+    monkeypatch.setattr(mujoco, "LARGEST", 0)  # not even one episode stays in this process
     again = evaluate(
         *agents(1.0, -1.0), GROUP, FEW, on_progress=lambda done, total: seen.append((done, total))
     )
-    assert again.drop_columns("final_distance").equals(table.drop_columns("final_distance"))
-    np.testing.assert_allclose(again["final_distance"], table["final_distance"], atol=1e-6)
-    assert seen[0] == (1, 10 * 49)
-    assert seen[-1] == (10 * 49, 10 * 49)
+    assert again.equals(table)
+    assert seen == [(1, 2), (2, 2)], "a piece for each agent"
+
+
+def test_an_episode_is_the_same_in_any_piece() -> None:
+    """Networks too, whose matrix products round by the number of their rows."""
+    group = tasks.get("push-left-right")
+    members = [(algorithms.get("bc").build(group.settings), seed) for seed in (0, 1)]
+    state = init(members, group.spec, normalize.identity(group.spec))
+    agents = stack([algorithm for algorithm, _ in members]), state
+    task = dataclasses.replace(group.tasks[1], episodes=mujoco.ROWS + 3)
+    every = Drawn(*task.evaluation())
+    (many,) = group.family.rollouts(act, agents, 2, [every], 9)
+    few = Drawn(every.starts[98:102], every.goals[98:102])
+    (again,) = group.family.rollouts(act, agents, 2, [few], 9)
+    np.testing.assert_array_equal(many[:, 98:102], again)
+    assert np.ptp(again[:, :, -1], axis=1).max() > 0
+
+
+def test_a_lost_process_is_one_clear_line(request: pytest.FixtureRequest) -> None:
+    lonely = Workers(1)
+    request.addfinalizer(lonely.close)
+    with pytest.raises(GoatError, match=r"ended unexpectedly \(exit code 7\)"):
+        lonely.submit(os._exit, 7).result()
+    assert lonely.submit(divmod, 7, 2).result() == (3, 1), "the next call starts another one"
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        lonely.submit(divmod, 7, 0).result()
 
 
 def test_every_agent_is_judged_by_the_same_episodes(table) -> None:
@@ -114,10 +148,11 @@ def test_a_goal_is_met_within_the_threshold_and_no_further(
 
     monkeypatch.setattr(mujoco.MujocoFamily, "rollouts", courses)
     task = dataclasses.replace(group.tasks[0], episodes=len(COURSES))
-    table = evaluate(*agents(1.0, 1.0), group, [task])
+    still = [(Still(), 0), (Still(), 1)], acting(nothing=jnp.zeros(2))
+    table = evaluate(*still, group, [task])
     assert table["success"].to_pylist() == SUCCESSES * 2
     assert table["return"].to_pylist() == RETURNS * 2
     for episodes, expected in ((6, 3 / 6), (3, 1 / 3)):
         np.testing.assert_allclose(
-            evaluation.success_rate(*agents(1.0, 1.0), group, [task], (1,), episodes), expected
+            evaluation.success_rate(*still, group, [task], (1,), episodes), expected
         )

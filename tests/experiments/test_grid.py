@@ -21,6 +21,7 @@ from goatrl.experiments.grid import Progress
 from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
+from goatrl.training import offline
 from goatrl.types import GoatError, TrainState
 from helpers import made_by_hand
 
@@ -300,9 +301,41 @@ def test_of_an_algorithm_of_any_kind_is_kept_what_acts() -> None:
         (),
         jax.tree.map(lambda leaf: leaf[None], normalize.identity(spec)),
     )
-    kept = agents.prune_to_policy(Straight(), spec, state)
+    kept = offline.prune_to_policy(Straight(), spec, state)
     assert jax.tree.leaves(kept.params) == [kept.params["speed"]]
     assert kept.params["speed"] is params["speed"]
+
+
+def test_cells_of_equal_shape_train_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU those of all groups, on a processor those of one. Either way gives the same
+    agents.
+    """
+    groups = ["pointreach-expert-10", "pointreach-non-expert-10"]
+
+    def planned(folder: Path) -> list[grid.PlannedCell]:
+        names = ["bc"]
+        return grid.plan(SUITE, folder, seeds=2, groups=groups, algorithm_names=names, updates=8)
+
+    folders = {}
+    for backend, shares in (("cpu", [1, 1]), ("gpu", [2])):
+        folders[backend] = tmp_path / backend
+        with monkeypatch.context() as patch:
+            patch.setattr(jax, "default_backend", lambda backend=backend: backend)
+            cells = planned(folders[backend])
+            together = grid.batches(cells)
+        assert [len(cells) for cells in together] == shares
+        with monkeypatch.context() as patch:
+            patch.setattr(grid, "batches", lambda cells, together=together: together)
+            assert grid.run(SUITE, cells, folders[backend], lambda progress: None) == []
+    apart, packed = (
+        {(c.config.group, c.label): c for c in records.read_all(f)} for f in folders.values()
+    )
+    assert apart.keys() == packed.keys()
+    for place, cell in packed.items():
+        assert cell.episodes.equals(apart[place].episodes)
+        assert [training.members for training in cell.trainings] == [4]
 
 
 def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from goatrl.learn.samplers import GoalMixes, Hindsight, PolicyGoals, ValueGoals
-from goatrl.types import Batch, Episodes, make_episodes
+from goatrl.types import Batch, Episodes, Rows, make_episodes
 
 COUNT, HORIZON, SIZE = 3, 5, 30_000
 STEPS = np.arange(HORIZON + 1)
@@ -32,7 +32,7 @@ def labelled(desired: float = 50.0) -> Episodes:
 
 @partial(jax.jit, static_argnames="size")
 def draw(seed: int, episodes: Episodes, probability: float, size: int = SIZE) -> Batch:
-    return Hindsight(probability).sample(jax.random.key(seed), episodes, size, 0.1)
+    return Hindsight(probability).sample(jax.random.key(seed), episodes, size, 0.1, episodes.rows)
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,9 @@ def test_a_transition_says_what_it_reaches(always):
 
 def mixed(seed: int = 0, size: int = SIZE, **given) -> Batch:
     sampler = GoalMixes(**given)
-    drawn = jax.jit(lambda key: sampler.sample(key, labelled(), size, 0.1))(jax.random.key(seed))
+    drawn = jax.jit(lambda key: sampler.sample(key, labelled(), size, 0.1, labelled().rows))(
+        jax.random.key(seed)
+    )
     return jax.tree.map(np.asarray, drawn)
 
 
@@ -246,6 +248,6 @@ def test_what_lies_ahead(steps):
 
 def test_mixes_draw_from_what_a_buffer_holds_so_far():
     sampler = GoalMixes(value=ValueGoals(future=0.0, random=1.0))
-    batch = sampler.sample(jax.random.key(0), labelled(), 500, 0.1, jnp.asarray(2))
+    batch = sampler.sample(jax.random.key(0), labelled(), 500, 0.1, Rows(0, jnp.asarray(2)))
     assert set(places(np.asarray(batch.goal))[0]) == {0, 1}
     assert set(np.asarray(batch.observation)[:, 0].astype(int)) == {0, 1}

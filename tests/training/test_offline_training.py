@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -12,7 +13,7 @@ from goatrl import algorithms
 from goatrl.learn import normalize
 from goatrl.learn.parameters import override
 from goatrl.training import offline
-from goatrl.types import Episodes, GoatError, Settings
+from goatrl.types import Episodes, GoatError, Settings, make_episodes
 
 SETTINGS = Settings(batch_size=16, target_period=4, polyak=0.9)
 
@@ -22,9 +23,14 @@ def members(name: str = "wgcsl", seeds: tuple[int, ...] = (0, 1), **changes: flo
 
 
 def chunks(
-    group, episodes: Episodes, updates: int, interval: int, state=None
+    group,
+    episodes: Episodes | Sequence[Episodes],
+    updates: int,
+    interval: int,
+    state=None,
 ) -> list[offline.Chunk]:
-    spec = episodes.spec(1.0)
+    first = episodes if isinstance(episodes, Episodes) else episodes[0]
+    spec = first.spec(1.0)
     return list(
         offline.train(
             group, spec, episodes, updates=updates, batch_size=16, interval=interval, state=state
@@ -53,6 +59,22 @@ def test_chunks_do_not_change_the_randomness(odd_episodes: Episodes) -> None:
     long, short = chunks(group, odd_episodes, 16, 16), chunks(group, odd_episodes, 16, 4)
     losses = np.concatenate([chunk.metrics["policy_loss"] for chunk in short], axis=1)
     np.testing.assert_allclose(losses, long[0].metrics["policy_loss"], rtol=1e-4)
+
+
+def test_agents_of_different_datasets_learn_what_they_learn_apart(odd_episodes: Episodes) -> None:
+    """Bit for bit, also from datasets of other sizes. (A single agent rounds differently: its
+    matrix products are no batch of them.)
+    """
+    larger = (2.0 - np.concatenate([leaf, leaf[:2]]) for leaf in jax.tree.leaves(odd_episodes))
+    other = make_episodes(*larger)
+    group, datasets = members(seeds=(0, 1, 2, 3)), [other, odd_episodes, odd_episodes, other]
+    beside = chunks(group, datasets, 16, 8)[-1]
+    for episodes, places in ((odd_episodes, [1, 2]), (other, [0, 3])):
+        apart = chunks([group[place] for place in places], episodes, 16, 8)[-1]
+        mine = jax.tree.map(lambda leaf, places=places: leaf[np.array(places)], beside.state)
+        assert bytes_of(mine) == bytes_of(apart.state)
+        for name, values in apart.metrics.items():
+            np.testing.assert_array_equal(beside.metrics[name][places], values)
 
 
 def test_targets_move_only_at_the_end_of_a_period(odd_episodes: Episodes) -> None:

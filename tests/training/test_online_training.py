@@ -16,7 +16,7 @@ from goatrl import algorithms, tasks
 from goatrl.disk import checkpoint
 from goatrl.learn import normalize
 from goatrl.runs.online import OnlinePlan, OnlineRun
-from goatrl.training.offline import init, run_chunk, seed_keys
+from goatrl.training.offline import init, run_chunk, same_rows, seed_keys
 from goatrl.training.online import (
     OnlineState,
     Schedule,
@@ -139,11 +139,11 @@ def test_only_what_is_filled_is_drawn() -> None:
     )
     buffer = Episodes(**{name: jnp.float32(array) for name, array in arrays.items()})
     _, metrics = run_chunk(
-        stacked, state, seed_keys(MEMBERS, 2), buffer, 2, 64, 0.05, jnp.asarray(2)
+        stacked, state, seed_keys(MEMBERS, 2), buffer, 2, 64, 0.05, same_rows(len(MEMBERS), 2)
     )
     assert all(np.isfinite(values).all() for values in metrics.values())
     _, metrics = run_chunk(
-        stacked, state, seed_keys(MEMBERS, 2), buffer, 2, 64, 0.05, jnp.asarray(3)
+        stacked, state, seed_keys(MEMBERS, 2), buffer, 2, 64, 0.05, same_rows(len(MEMBERS), 3)
     )
     assert not all(np.isfinite(values).all() for values in metrics.values())
 
@@ -162,12 +162,11 @@ def test_rewards_can_be_minus_one_and_zero() -> None:
     }
     state = dataclasses.replace(state, **zero)
     stacked = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], MEMBERS[0][0])
-    keys = seed_keys(MEMBERS[:1], 2)
+    keys, rows = seed_keys(MEMBERS[:1], 2), same_rows(1, 4)
+    on_device = jax.tree.map(jnp.asarray, episodes)
     losses = {}
     for offset in (0.0, -1.0):
-        _, metrics = run_chunk(
-            stacked, state, keys, jax.tree.map(jnp.asarray, episodes), 1, 16, 0.05, None, offset
-        )
+        _, metrics = run_chunk(stacked, state, keys, on_device, 1, 16, 0.05, rows, offset)
         losses[offset] = float(metrics["value_loss"][0, 0])
     # Every goal is met, all values are 0: the TD error is the reward itself.
     assert losses == {0.0: 1.0, -1.0: 0.0}

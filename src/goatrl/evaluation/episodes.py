@@ -11,8 +11,8 @@ import pyarrow as pa
 from goatrl.learn.parameters import stack
 from goatrl.robots.family import Drawn, OnProgress
 from goatrl.tasks import Task, TaskGroup, draw_mix
-from goatrl.training.offline import Members, act
-from goatrl.types import TrainState, distance, reached
+from goatrl.training.offline import Members, act, prune_to_policy
+from goatrl.types import Algorithm, TrainState, distance, reached
 
 SCHEMA = pa.schema(
     [
@@ -44,9 +44,15 @@ def trajectories(
     1, goal_dim).
     """
     drawn = [Drawn(*task.evaluation(), task.bound) for task in tasks]
-    agents = stack([algorithm for algorithm, _ in members]), state
+    agents = _acting(members, state, group)
     horizon = group.spec.horizon
     return group.family.rollouts(act, agents, len(members), drawn, horizon, on_progress)
+
+
+def _acting(members: Members, state: TrainState, group: TaskGroup) -> tuple[Algorithm, TrainState]:
+    """All that acting takes."""
+    stacked: Algorithm = stack([algorithm for algorithm, _ in members])
+    return stacked, prune_to_policy(members[0][0], group.spec, state)
 
 
 def success_rate(
@@ -60,7 +66,7 @@ def success_rate(
     """Each robot agent's share of episodes, drawn by `seed` from a mix of tasks, that end at their
     goal: (members,).
     """
-    agents = stack([algorithm for algorithm, _ in members]), state
+    agents = _acting(members, state, group)
     drawn = Drawn(*draw_mix(tasks, seed, episodes))
     (achieved,) = group.family.rollouts(act, agents, len(members), [drawn], group.spec.horizon)
     met = reached(achieved[:, :, -1], drawn.goals[None], group.spec.goal_threshold)

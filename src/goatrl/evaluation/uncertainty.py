@@ -68,7 +68,7 @@ def rank_by_weight(
         Uncertainty(),
     )
     key = jax.random.key(seed)
-    batch = Hindsight().sample(key, episodes, SAMPLES, spec.goal_threshold)
+    batch = Hindsight().sample(key, episodes, SAMPLES, spec.goal_threshold, episodes.rows)
     distance = jnp.sum((batch.goal - batch.achieved) ** 2, axis=-1)
     seen = state.normalizer.batch(batch)
     action = policy_action(state.params["policy"], seen.observation, seen.goal)

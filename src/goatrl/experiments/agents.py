@@ -6,11 +6,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from functools import partial
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 
 from goatrl import algorithms
 from goatrl.disk import checkpoint
@@ -19,8 +17,8 @@ from goatrl.experiments.records import CELL, CellConfig, Training
 from goatrl.learn import normalize
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import composition
-from goatrl.training.offline import Members, init
-from goatrl.types import Algorithm, GoatError, Spec, TrainState
+from goatrl.training.offline import Members, init, prune_to_policy
+from goatrl.types import Algorithm, GoatError, TrainState
 
 
 def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
@@ -50,26 +48,6 @@ def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, Tr
     return _training(file), checkpoint.restore(
         file, prune_to_policy(members[0][0], config.spec, like)
     )
-
-
-def prune_to_policy(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
-    """Agents with None for all arrays that their actions do not depend on: a tenth is left of GOAT,
-    without its critics.
-    """
-    one = jax.eval_shape(lambda many: jax.tree.map(lambda leaf: leaf[0], many), agents)
-    program = jax.make_jaxpr(partial(normalize.act, algorithm))(
-        one, jnp.zeros((1, spec.observation_dim)), jnp.zeros((1, spec.goal_dim))
-    ).jaxpr
-    read = {id(variable) for variable in program.outvars} | {
-        id(each) for equation in program.eqns for each in equation.invars
-    }
-    arrays, structure = jax.tree.flatten(agents)
-    variables = program.invars[: len(arrays)]  # then come observation and goal
-    kept = [
-        array if id(variable) in read else None
-        for array, variable in zip(arrays, variables, strict=True)
-    ]
-    return dataclasses.replace(jax.tree.unflatten(structure, kept), step=agents.step)
 
 
 def read(file: Path) -> Agents:

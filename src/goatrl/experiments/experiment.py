@@ -8,7 +8,7 @@ and on the page, is told in `goatrl.report.presentation`, under the same kind.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -97,9 +97,13 @@ OnProgress = Callable[[Progress], None]
 
 
 def title(cells: Sequence[Planned]) -> str:
-    labels = [cell.label for cell in cells]
-    shown = ", ".join(labels) if len(labels) <= 2 else f"{labels[0]} and {len(labels) - 1} more"
-    return f"{shown} on {cells[0].group.label}"
+    labels = _few(dict.fromkeys(cell.label for cell in cells))
+    return f"{labels} on {_few(dict.fromkeys(cell.group.label for cell in cells))}"
+
+
+def _few(names: Iterable[str]) -> str:
+    first, *others = names
+    return ", ".join([first, *others]) if len(others) < 2 else f"{first} and {len(others)} more"
 
 
 class Experiment(Protocol):

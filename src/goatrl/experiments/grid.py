@@ -1,5 +1,5 @@
-"""Runs the cells of a suite that have no record yet; cells that differ only in floats train
-together.
+"""Runs the cells of a suite that have no record yet; cells that differ only in floats, and on a GPU
+in their dataset, train together.
 
 While some cells train, those before are evaluated: the former is work for the GPU, the latter for
 the processor's cores.
@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -33,7 +34,12 @@ from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Diverged, check_schedule, default_interval, train
-from goatrl.types import Algorithm, GoatError, Settings, TrainState, unknown
+from goatrl.types import Algorithm, Episodes, GoatError, Settings, TrainState, unknown
+
+# The episodes of several cells wait in one queue: while the last ones of a cell are simulated,
+# those of the next keep the other cores busy. More waiting cells would only fill memory with their
+# agents.
+EVALUATED_AT_ONCE, MOST_WAITING = 3, 40
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -174,7 +180,7 @@ def run(
         with locked(folder):
             # a folder in which nothing could be recorded is refused before anything is trained
             pass
-    opened = functools.lru_cache(maxsize=1)(open_problem)  # cells come group by group
+    opened = functools.cache(open_problem)
     stopping = threading.Event()
 
     def report(progress: Progress) -> None:
@@ -182,8 +188,8 @@ def run(
             raise KeyboardInterrupt  # also in the thread that evaluates, which no signal reaches
         on_progress(progress)
 
-    with ThreadPoolExecutor(max_workers=1, initializer=lower_thread_priority) as evaluator:
-        evaluating: Future[None] | None = None
+    with ThreadPoolExecutor(EVALUATED_AT_ONCE, initializer=lower_thread_priority) as evaluator:
+        evaluating: deque[Future[None]] = deque()
         try:
             while waiting:
                 together = waiting.popleft()
@@ -197,11 +203,13 @@ def run(
                     else:
                         failures.append(f"{title(together)}: {error}")
                     continue
-                if evaluating is not None:
-                    evaluating.result()
-                evaluating = evaluator.submit(_evaluate, suite, trained, folder, report)
-            if evaluating is not None:
-                evaluating.result()
+                evaluating.extend(
+                    evaluator.submit(_evaluate, suite, *each, folder, report) for each in trained
+                )
+                while evaluating and (len(evaluating) > MOST_WAITING or evaluating[0].done()):
+                    evaluating.popleft().result()
+            for each in evaluating:
+                each.result()
         except BaseException:
             stopping.set()
             raise
@@ -209,17 +217,25 @@ def run(
 
 
 def batches(planned: Iterable[PlannedCell]) -> list[list[PlannedCell]]:
-    """What is missing, in order, as lists of cells that train together."""
-    missing, found = [cell for cell in planned if cell.missing], []
-    while missing:
-        found.append([cell for cell in missing if _train_together(missing[0], cell)])
-        missing = [cell for cell in missing if cell not in found[-1]]
-    return found
+    """What is missing, in order, as lists of cells that train together: one program for all that
+    have the same shapes.
 
+    A processor gains nothing from more agents at once, and an interruption would lose all of them:
+    there, cells of one group train together.
+    """
+    across_groups = jax.default_backend() != "cpu"
 
-def _train_together(one: PlannedCell, other: PlannedCell) -> bool:
-    structures = {jax.tree.structure(cell.algorithm) for cell in (one, other)}
-    return one.config.group == other.config.group and len(structures) == 1
+    def shape(cell: PlannedCell) -> tuple[Any, ...]:
+        config = cell.config
+        where = None if across_groups else config.group
+        structure = jax.tree.structure(cell.algorithm)
+        return where, structure, config.spec, config.updates, config.batch_size
+
+    found: dict[tuple[Any, ...], list[PlannedCell]] = {}
+    for cell in planned:
+        if cell.missing:
+            found.setdefault(shape(cell), []).append(cell)
+    return list(found.values())
 
 
 Open = Callable[[str, Path | None], Problem]
@@ -248,20 +264,15 @@ def _members(cell: PlannedCell) -> list[tuple[Algorithm, int]]:
 
 def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress) -> Trained:
     config = cells[0].config
-    problem = opened(config.group, cells[0].data)
-    if problem.episodes.checksum() != config.checksum:
-        raise GoatError(
-            f"the dataset of {config.group} has changed since planning (its checksum differs); "
-            "rerun the command"
-        )
     members = [member for cell in cells for member in _members(cell)]
+    datasets = [each for cell in cells for each in [_dataset(cell, opened)] * len(cell.missing)]
     interval = default_interval(config.updates, cells[0].algorithm.target_period)
     report(Progress(cells, "training", 0, config.updates))
     started, reports = time.perf_counter(), []
     for chunk in train(
         members,
-        problem.spec,
-        problem.episodes,
+        config.spec,
+        datasets,
         updates=config.updates,
         batch_size=config.batch_size,
         interval=interval,
@@ -285,22 +296,35 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
     return found
 
 
+def _dataset(cell: PlannedCell, opened: Open) -> Episodes:
+    episodes = opened(cell.config.group, cell.data).episodes
+    if episodes.checksum() != cell.config.checksum:
+        raise GoatError(
+            f"the dataset of {cell.config.group} has changed since planning (its checksum "
+            "differs); rerun the command"
+        )
+    return episodes
+
+
 def _learning_curves(reports: Sequence[np.ndarray]) -> list[list[float]]:
     """A metric report by report → seed by seed, with as many digits as a picture shows."""
     return [[float(f"{value:.4g}") for value in curve] for curve in np.stack(reports, axis=1)]
 
 
-def _evaluate(suite: Suite, trained: Trained, folder: Path, report: OnProgress) -> None:
-    for cell, training, state in trained:
+def _evaluate(
+    suite: Suite,
+    cell: PlannedCell,
+    training: Training,
+    state: TrainState,
+    folder: Path,
+    report: OnProgress,
+) -> None:
+    def evaluated(done: int, total: int) -> None:
+        report(Progress([cell], "evaluating", done, total))
 
-        def evaluated(done: int, total: int, cell: PlannedCell = cell) -> None:
-            report(Progress([cell], "evaluating", done, total))
-
-        episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
-        whole = records.add(
-            folder, Cell(suite.name, cell.label, cell.config, (training,), episodes)
-        )
-        report(Progress([cell], "evaluating", 1, 1, recorded=whole))
+    episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
+    whole = records.add(folder, Cell(suite.name, cell.label, cell.config, (training,), episodes))
+    report(Progress([cell], "evaluating", 1, 1, recorded=whole))
 
 
 def suite_cells(suite: Suite, folder: Path) -> list[Cell]:

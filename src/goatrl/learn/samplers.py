@@ -8,12 +8,11 @@ ones, for values and for the policy apart, and adds what was achieved some steps
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from goatrl.types import Batch, Episodes, pytree, reached, static
+from goatrl.types import Batch, Episodes, Rows, pytree, reached, static
 
 
 def transitions(
@@ -56,11 +55,11 @@ class Hindsight:
         episodes: Episodes,
         size: int,
         threshold: float,
-        count: jax.Array | None = None,
+        rows: Rows,
     ) -> Batch:
         which, when, ahead, whether = jax.random.split(key, 4)
         horizon = episodes.horizon
-        episode = jax.random.randint(which, (size,), 0, episodes.count if count is None else count)
+        episode = rows.draw(which, size)
         step = jax.random.randint(when, (size,), 0, horizon)
         later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
         relabelled = jax.random.uniform(whether, (size,)) < self.probability
@@ -87,22 +86,22 @@ class GoalMix:
     geometric: bool = static(default=False)
 
     def draw(
-        self, key: jax.Array, episodes: Episodes, episode: jax.Array, step: jax.Array, count: Any
+        self, key: jax.Array, episodes: Episodes, episode: jax.Array, step: jax.Array, rows: Rows
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
         """For the transitions at (episode, step): goals, how many steps ahead each was achieved (0
         if not in the same episode), and the last step on the way to it: (B, goal_dim), (B,), (B,).
         """
         kind, ahead, other, when = jax.random.split(key, 4)
-        size, horizon = step.shape, episodes.horizon
+        (size,), horizon = step.shape, episodes.horizon
         if self.geometric:
-            draws = 1.0 - jax.random.uniform(ahead, size)  # never 0
+            draws = 1.0 - jax.random.uniform(ahead, (size,))  # never 0
             steps = 1 + jnp.floor(jnp.log(draws) / jnp.log(self.discount)).astype(jnp.int32)
             later = jnp.minimum(step + steps, horizon)
         else:
-            later = jax.random.randint(ahead, size, step + 1, horizon + 1)
-        stranger = jax.random.randint(other, size, 0, count)
-        anywhere = episodes.achieved[stranger, jax.random.randint(when, size, 0, horizon + 1)]
-        share = jax.random.uniform(kind, size)
+            later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
+        stranger = rows.draw(other, size)
+        anywhere = episodes.achieved[stranger, jax.random.randint(when, (size,), 0, horizon + 1)]
+        share = jax.random.uniform(kind, (size,))
         now = share < self.current
         soon = ~now & (share < self.current + self.future)
         random = share < self.current + self.future + self.random
@@ -142,14 +141,13 @@ class GoalMixes:
         episodes: Episodes,
         size: int,
         threshold: float,
-        count: jax.Array | None = None,
+        rows: Rows,
     ) -> Batch:
         which, when, value_key, policy_key = jax.random.split(key, 4)
-        filled = episodes.count if count is None else count
-        episode = jax.random.randint(which, (size,), 0, filled)
+        episode = rows.draw(which, size)
         step = jax.random.randint(when, (size,), 0, episodes.horizon)
-        goal, offset, _ = self.value.draw(value_key, episodes, episode, step, filled)
-        policy_goal, _, last = self.policy.draw(policy_key, episodes, episode, step, filled)
+        goal, offset, _ = self.value.draw(value_key, episodes, episode, step, rows)
+        policy_goal, _, last = self.policy.draw(policy_key, episodes, episode, step, rows)
         places = {
             "ahead": jnp.minimum(step + self.steps, episodes.horizon),
             "way": jnp.minimum(step + self.steps, last),

@@ -7,22 +7,24 @@ from __future__ import annotations
 import abc
 import dataclasses
 import itertools
-import os
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
+import jax.export
 import numpy as np
 
 from goatrl.robots.family import Act, Drawn, Family, OnProgress
+from goatrl.robots.workers import the_same, workers
+from goatrl.types import Spec
 
 if TYPE_CHECKING:
     from goatrl.robots.physics.simulator import Robot, Simulator
 
-EPISODE_BYTES = (
-    700_000  # memory that one simulated robot really uses; the largest of the five families
-)
+ROWS = 100  # episodes of one piece: two or three seconds of a core, and 70 MB
+LARGEST = 100  # number of episodes that is not worth other processes, which take seconds to start
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,30 +77,119 @@ class MujocoFamily(Family):
         horizon: int,
         on_progress: OnProgress | None = None,
     ) -> list[np.ndarray]:
-        """All episodes of all members side by side, in as few batches as memory allows.
+        """All episodes in pieces, each of some episodes of one member, over all cores.
 
         Policies act where the robots are simulated, on the processor: a GPU may be busy with
-        training for longer than a step takes.
+        training for longer than a step takes. What is soon done, or what no other process could
+        import, runs in this one.
         """
-        agents = jax.device_put(agents, jax.devices("cpu")[0])
         starts = np.concatenate([each.starts for each in drawn])
-        goals = np.concatenate([each.goals for each in drawn])
-        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        most = max(1, int(available / 2 / EPISODE_BYTES / members))
-        batches = np.array_split(np.arange(len(goals)), -(-len(goals) // most))
-        total, done = len(batches) * horizon, itertools.count(1)
+        goals = np.concatenate([each.goals for each in drawn]).astype(np.float32)
+        agents = jax.device_put(agents, jax.devices("cpu")[0])
+        alone = [
+            jax.tree.map(lambda leaf, m=member: leaf[m : m + 1], agents)
+            for member in range(members)
+        ]
+        slices = [slice(first, first + ROWS) for first in range(0, len(goals), ROWS)]
+        pieces = list(itertools.product(range(members), slices))
+        if members * len(goals) <= LARGEST or type(self).__module__ == "__main__":
+            results: Iterator[np.ndarray] = (
+                simulate(self, partial(act, *alone[member]), starts[at], goals[at], horizon)
+                for member, at in pieces
+            )
+        else:
+            program = export(act, alone[0], self.spec)
+            leaves = [list(map(np.asarray, jax.tree.leaves(each))) for each in alone]
+            futures = [
+                workers().submit(
+                    simulate_elsewhere,
+                    self,
+                    program,
+                    leaves[member],
+                    starts[at],
+                    goals[at],
+                    horizon,
+                )
+                for member, at in pieces
+            ]
+            results = _in_order(futures)
         parts = []
-        for batch in batches:
-            aims = np.tile(goals[batch], (members, 1, 1)).astype(np.float32)
-
-            def step(observations: np.ndarray, aims: np.ndarray = aims) -> np.ndarray:
-                actions = act(*agents, np.float32(observations).reshape(*aims.shape[:2], -1), aims)
-                if on_progress is not None:
-                    on_progress(next(done), total)
-                return np.asarray(actions).reshape(len(observations), -1)
-
-            with self.simulator(members * len(batch)) as simulator:
-                taken = simulator.rollout(np.tile(starts[batch], (members, 1)), step, horizon)
-            parts.append(np.float32(taken.achieved).reshape(members, len(batch), horizon + 1, -1))
-        achieved = np.concatenate(parts, axis=1)
+        for done, part in enumerate(results, start=1):
+            parts.append(part)
+            if on_progress is not None:
+                on_progress(done, len(pieces))
+        achieved = np.concatenate(parts).reshape(members, len(goals), horizon + 1, -1)
         return np.split(achieved, np.cumsum([len(each.goals) for each in drawn])[:-1], axis=1)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without its model, which every process makes for itself."""
+        return {name: value for name, value in vars(self).items() if name != "robot"}
+
+
+def _in_order(futures: Sequence[Future[np.ndarray]]) -> Iterator[np.ndarray]:
+    try:
+        for future in futures:
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def simulate(
+    family: MujocoFamily,
+    act: Callable[[np.ndarray, np.ndarray], Any],
+    starts: np.ndarray,
+    goals: np.ndarray,
+    horizon: int,
+    threads: int | None = None,
+) -> np.ndarray:
+    """What one member achieves in some episodes: (episodes, horizon + 1, goal_dim), float32.
+
+    `act` always sees `ROWS` episodes, whether or not there are so many. One program serves all
+    pieces, and an episode is the same in whichever piece: matrix products of few rows are compiled
+    to round differently.
+    """
+    count = len(goals)
+    seen = np.zeros((1, ROWS, family.spec.observation_dim), np.float32)
+    aims = np.zeros((1, ROWS, family.spec.goal_dim), np.float32)
+    aims[0, :count] = goals
+
+    def step(observations: np.ndarray) -> np.ndarray:
+        seen[0, :count] = observations
+        return np.asarray(act(seen, aims))[0, :count]
+
+    with family.simulator(count, threads) as simulator:
+        return simulator.rollout(starts, step, horizon).achieved.astype(np.float32)
+
+
+def export(act: Act, agents: tuple[Any, Any], spec: Spec) -> bytes:
+    """The program by which an agent acts, from the leaves of `agents`, as data for any process."""
+    leaves, structure = jax.tree.flatten(agents)
+
+    def flat(leaves: list[Any], observations: Any, goals: Any) -> Any:
+        algorithms, state = jax.tree.unflatten(structure, leaves)
+        return act(algorithms, state, observations, goals)
+
+    inputs: list[Any] = [
+        jax.ShapeDtypeStruct((1, ROWS, size), np.float32)  # type: ignore[no-untyped-call]
+        for size in (spec.observation_dim, spec.goal_dim)
+    ]
+    return bytes(jax.export.export(jax.jit(flat), platforms=["cpu"])(leaves, *inputs).serialize())
+
+
+def simulate_elsewhere(
+    family: MujocoFamily,
+    program: bytes,
+    leaves: list[np.ndarray],
+    starts: np.ndarray,
+    goals: np.ndarray,
+    horizon: int,
+) -> np.ndarray:
+    """A piece in a process of its own, which has one core and does nothing else."""
+    act = partial(_policy(program), jax.device_put(leaves))
+    return simulate(the_same(family), act, starts, goals, horizon, threads=1)
+
+
+@lru_cache(maxsize=8)
+def _policy(program: bytes) -> Callable[..., Any]:
+    return jax.jit(jax.export.deserialize(bytearray(program)).call)

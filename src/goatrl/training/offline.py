@@ -16,7 +16,7 @@ import numpy as np
 from goatrl.learn import normalize
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
-from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
+from goatrl.types import Algorithm, Episodes, GoatError, Rows, Spec, TrainState
 
 Members = Sequence[tuple[Algorithm, int]]  # what trains together: one composition and one seed each
 
@@ -65,7 +65,7 @@ def init(members: Members, spec: Spec, normalizer: Normalizer) -> TrainState:
 def train(
     members: Members,
     spec: Spec,
-    episodes: Episodes,
+    episodes: Episodes | Sequence[Episodes],
     *,
     updates: int,
     batch_size: int,
@@ -74,6 +74,8 @@ def train(
 ) -> Iterator[Chunk]:
     """Train all members from `state` (or from scratch) to `updates`, a chunk of `interval` updates
     at a time.
+
+    All members learn from the same episodes, or each from its own: datasets of equal shapes.
 
     The randomness of update i of a member depends on its seed and on i alone: neither on the other
     members, nor on where a run was interrupted. The arithmetic of a GPU does depend on how many
@@ -84,16 +86,44 @@ def train(
     check_schedule(updates, interval, every)
     algorithms = stack([algorithm for algorithm, _ in members])
     keys = seed_keys(members, stream=1)
-    on_device = jax.tree.map(jnp.asarray, episodes)
-    state = init(members, spec, normalize.from_episodes(episodes)) if state is None else state
+    shared, rows, normalizers = pool(
+        [episodes] * len(members) if isinstance(episodes, Episodes) else episodes
+    )
+    if state is None:
+        state = dataclasses.replace(
+            init(members, spec, normalize.identity(spec)), normalizer=normalizers
+        )
     step = int(np.asarray(state.step)[0])
     while step < updates:
         periods = min(interval, updates - step) // every
         state, metrics = run_chunk(
-            algorithms, state, keys, on_device, periods, batch_size, spec.goal_threshold
+            algorithms, state, keys, shared, periods, batch_size, spec.goal_threshold, rows
         )
         step += periods * every
         yield Chunk(step, state, {name: np.asarray(values) for name, values in metrics.items()})
+
+
+def pool(datasets: Sequence[Episodes]) -> tuple[Episodes, Rows, Normalizer]:
+    """The datasets of all members one behind the other on the device, each once, and every member's
+    rows and normaliser.
+    """
+    different = {id(episodes): episodes for episodes in datasets}
+    places = {number: place for place, number in enumerate(different)}
+    mine = np.array([places[id(episodes)] for episodes in datasets])
+    counts = np.array([episodes.count for episodes in different.values()])
+    firsts = np.cumsum(counts) - counts
+    shared = jax.tree.map(lambda *parts: jnp.concatenate(parts), *different.values())
+    normalizers = [normalize.from_episodes(episodes) for episodes in different.values()]
+    return (
+        shared,
+        Rows(jnp.asarray(firsts[mine]), jnp.asarray(counts[mine])),
+        jax.tree.map(lambda *each: jnp.stack(each)[mine], *normalizers),
+    )
+
+
+def same_rows(members: int, count: int) -> Rows:
+    """The first `count` episodes, for every member."""
+    return Rows(jnp.zeros(members, jnp.int32), jnp.full(members, count, jnp.int32))
 
 
 def default_interval(updates: int, every: int) -> int:
@@ -127,21 +157,21 @@ def run_chunk(
     periods: int,
     batch_size: int,
     threshold: float,
-    count: jax.Array | None = None,
+    rows: Rows,
     reward_offset: float = 0.0,
 ) -> tuple[TrainState, dict[str, jax.Array]]:
     """`periods` target periods of updates for every member; metrics have shape (members, updates).
 
-    All members share one dataset, or, where `count` says how full they are, each has its own
-    buffer. `reward_offset` is added to the rewards 0 and 1.
+    Each member draws from its `rows` of the episodes that all share, or, where these have a leading
+    axis of members, of its own. `reward_offset` is added to the rewards 0 and 1.
     """
 
     def member(
-        algorithm: Algorithm, state: TrainState, key: jax.Array, episodes: Episodes
+        algorithm: Algorithm, state: TrainState, key: jax.Array, episodes: Episodes, rows: Rows
     ) -> tuple[TrainState, dict[str, jax.Array]]:
         def update(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:
             sample_key, update_key = jax.random.split(jax.random.fold_in(key, state.step))
-            batch = algorithm.sampler.sample(sample_key, episodes, batch_size, threshold, count)
+            batch = algorithm.sampler.sample(sample_key, episodes, batch_size, threshold, rows)
             batch = dataclasses.replace(batch, reward=batch.reward + reward_offset)
             return normalize.update(algorithm, state, batch, update_key)
 
@@ -152,8 +182,9 @@ def run_chunk(
         state, metrics = jax.lax.scan(period, state, length=periods)
         return state, jax.tree.map(jnp.ravel, metrics)
 
-    return jax.vmap(member, in_axes=(0, 0, 0, None if count is None else 0))(
-        algorithms, state, keys, episodes
+    own = episodes.goals.ndim == 3
+    return jax.vmap(member, in_axes=(0, 0, 0, 0 if own else None, 0))(
+        algorithms, state, keys, episodes, rows
     )
 
 
@@ -163,6 +194,26 @@ def act(algorithms: Any, state: TrainState, observations: jax.Array, goals: jax.
     episodes, ·).
     """
     return jax.vmap(normalize.act)(algorithms, state, observations, goals)
+
+
+def prune_to_policy(algorithm: Algorithm, spec: Spec, agents: TrainState) -> TrainState:
+    """Agents with None for all arrays that their actions do not depend on: a tenth is left of GOAT,
+    without its critics.
+    """
+    one = jax.eval_shape(lambda many: jax.tree.map(lambda leaf: leaf[0], many), agents)
+    program = jax.make_jaxpr(partial(normalize.act, algorithm))(
+        one, jnp.zeros((1, spec.observation_dim)), jnp.zeros((1, spec.goal_dim))
+    ).jaxpr
+    read = {id(variable) for variable in program.outvars} | {
+        id(each) for equation in program.eqns for each in equation.invars
+    }
+    arrays, structure = jax.tree.flatten(agents)
+    variables = program.invars[: len(arrays)]  # then come observation and goal
+    kept = [
+        array if id(variable) in read else None
+        for array, variable in zip(arrays, variables, strict=True)
+    ]
+    return dataclasses.replace(jax.tree.unflatten(structure, kept), step=agents.step)
 
 
 def seed_keys(members: Members, stream: int) -> jax.Array:

@@ -23,7 +23,7 @@ from goatrl.learn.parameters import stack
 from goatrl.robots import Family
 from goatrl.robots.exploration import explore
 from goatrl.tasks import Task, draw_mix
-from goatrl.training.offline import Chunk, Members, act, init, run_chunk, seed_keys
+from goatrl.training.offline import Chunk, Members, act, init, run_chunk, same_rows, seed_keys
 from goatrl.types import Episodes, GoatError, Spec, TrainState, pytree, reached
 
 
@@ -151,7 +151,7 @@ def train_online(
             agents = state.train
             if schedule.adapt_normalizer:
                 agents = dataclasses.replace(agents, normalizer=_normalizer(statistics))
-            count = jnp.asarray(min((number + 1) * schedule.episodes, schedule.slots))
+            filled = min((number + 1) * schedule.episodes, schedule.slots)
             agents, metrics = run_chunk(
                 algorithms,
                 agents,
@@ -160,7 +160,7 @@ def train_online(
                 schedule.updates // every,
                 schedule.batch_size,
                 spec.goal_threshold,
-                count,
+                same_rows(len(members), filled),
                 schedule.reward_offset,
             )
             state = OnlineState(np.asarray(number + 1), agents, buffer, statistics)

@@ -1,0 +1,119 @@
+"""Processes that simulate, one for each core: neither the interpreter's lock nor a thread that
+trains holds them up.
+
+Each is served by a thread, which sends it a function with its arguments and waits for the result.
+They are started by name, not by `multiprocessing`, which would execute a user's script once more in
+each of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from typing import IO, Any
+
+from goatrl.robots.threads import NICENESS
+from goatrl.types import GoatError
+
+START = "from goatrl.robots.workers import serve; serve()"
+Process = subprocess.Popen[bytes]
+# One thread each, and the accelerator is not theirs.
+ENVIRONMENT = {"NPROC": "1", "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+
+
+class Workers:
+    """Processes that are started when they are first needed, and end with this one."""
+
+    def __init__(self, count: int) -> None:
+        self._own = threading.local()
+        self._started: list[Process] = []
+        self._threads = ThreadPoolExecutor(count, "worker")
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function, which a process must be able to import, in the next one that is free."""
+        return self._threads.submit(self._call, function, arguments)
+
+    def _call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        if not hasattr(self._own, "process"):
+            self._own.process = _start()
+            self._started.append(self._own.process)
+        process: Process = self._own.process
+        try:
+            pickle.dump((function, arguments), _open(process.stdin))
+            _open(process.stdin).flush()
+            succeeded, result = pickle.load(_open(process.stdout))
+        except (BrokenPipeError, EOFError, pickle.UnpicklingError):
+            del self._own.process  # the next call starts another one
+            raise GoatError(
+                f"a process that simulates has ended unexpectedly (exit code {process.wait()}); "
+                "if memory ran out, free some and rerun the command to resume"
+            ) from None
+        if not succeeded:
+            raise result
+        return result
+
+    def close(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+        for process in self._started:
+            with contextlib.suppress(BrokenPipeError), process:  # closes pipes and waits
+                pass
+
+
+@cache
+def workers() -> Workers:
+    """Those of this process, as many as it has cores."""
+    found = Workers(len(os.sched_getaffinity(0)))
+    atexit.register(found.close)
+    return found
+
+
+def _open(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
+
+
+def _start() -> Process:
+    path = os.pathsep.join(place for place in sys.path if place)
+    return subprocess.Popen(
+        [sys.executable, "-c", START],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": path},
+    )
+
+
+def the_same(value: Any) -> Any:
+    """What first came to this process as equal data: a robot's model is made once for each."""
+    return _KNOWN.setdefault(pickle.dumps(value), value)
+
+
+_KNOWN: dict[bytes, Any] = {}
+
+
+def serve() -> None:
+    """What a process does until the one that started it has gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first one decides
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints does not get between the replies
+    os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while True:
+            function, arguments = pickle.load(requests)
+            try:
+                reply = True, function(*arguments)
+            except GoatError as error:
+                reply = False, error
+            except Exception:
+                reply = False, RuntimeError(traceback.format_exc())
+            pickle.dump(reply, replies)
+            replies.flush()
