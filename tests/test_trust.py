@@ -128,7 +128,9 @@ def test_a_file_that_has_changed_since_training_is_refused(
     )
     assert_refused(Path("run"), message, capsys, "--algorithm", OWN)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 2
-    assert "run has another configuration (differs in source)" in error_line(capsys)
+    assert "run has another configuration (differs in source; your algorithm's file" in error_line(
+        capsys
+    )
     OWN.write_text(TEXT)
     assert goat("train", f"./{OWN}", "--group", POINT, *SHORT, "--out", "run") == 0
     assert "already trained" in capsys.readouterr().out
@@ -263,7 +265,7 @@ def test_agents_of_a_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     assert "1 cell of 1 seed, 0 to run" in capsys.readouterr().out
     OWN.write_text(TEXT + "# edited\n")
     assert goat(*bench) == 2
-    assert "another configuration (differs in source)" in error_line(capsys)
+    assert "another configuration (differs in source; your algorithm's file" in error_line(capsys)
 
 
 @pytest.mark.parametrize("source", ["", "0" * 64])

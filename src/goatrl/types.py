@@ -215,9 +215,10 @@ class Batch:
     """B transitions as a sampler draws them, one row each: (B, …).
 
     Values are learned for `goal`, the policy is trained towards `policy_goal`; most samplers draw
-    one goal for both. `offset` is how many steps ahead the goal was achieved, 0 if it was not taken
-    from later in the same episode. `mask` is 0 where the transition reaches the goal and 1
-    elsewhere: algorithms for which an episode ends at its goal multiply what they bootstrap by it.
+    one goal for both. `offset` is how many steps ahead `goal` (not `policy_goal`) was achieved, 0
+    if it was not taken from later in the same episode. `mask` is 0 where the transition reaches the
+    goal and 1 elsewhere: algorithms for which an episode ends at its goal multiply what they
+    bootstrap by it.
 
     A sampler that draws more puts it into one of the three dictionaries: observations and goals are
     normalised like those above, `extras` are left as they are.

@@ -22,7 +22,7 @@ from goatrl.experiments import grid, records
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Chunk, Diverged, Members
 from goatrl.types import Episodes, TrainState
-from helpers import error_line, goat
+from helpers import error_line, goat, own_algorithms
 
 COMMANDS = [
     ["list"],
@@ -374,14 +374,39 @@ def test_an_algorithm_in_one_file() -> None:
             "   return nonsense\n",
             "line 6: NameError",
         ),
+        (
+            "from goatrl.algorithms import register\nfrom goatrl.learn.agent import "
+            "weighted_regression\n\n@register('X')\ndef faulty(s):\n    'X.'\n    return "
+            "weighted_regression(s, abs)\n",
+            "<built-in function abs> is not a weight: it must be an object of a @pytree class",
+        ),
+        (
+            "from goatrl.algorithms import register\n\n@register('X')\ndef faulty(s):\n    'X.'\n"
+            "    return 3\n",
+            "what faulty returns has no sampler, target_period, init, update, update_target, act",
+        ),
+        (
+            "from goatrl.algorithms import register\nfrom goatrl.learn.agent import Agent, "
+            "weighted_regression\nfrom goatrl.types import pytree\n\n\n@pytree\n"
+            "class Own(Agent):\n    def act(self, state, observation, goal):\n"
+            "        return observation + goal[:, :1, :]\n\n\n@register('X')\ndef faulty(s):\n"
+            "    'X.'\n    plain = weighted_regression(s)\n"
+            "    return Own(plain.policy, None, target_period=4)\n",
+            "line 9: IndexError: Too many indices",
+        ),
     ],
 )
 def test_a_fault_in_the_users_file_is_one_line(
     body: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("faulty.py").write_text(body)
-    assert goat("train", "./faulty.py", "--group", GROUP, "--out", "run") == 2
-    assert f"faulty.py, {message}" in error_line(capsys)
+    with own_algorithms():
+        assert goat("train", "./faulty.py", "--group", GROUP, "--out", "run") == 2
+        assert message in error_line(capsys)
+        assert not Path("run").exists()
+        bench = ("pointreach", "--groups", GROUP, "--algorithms", "./faulty.py", "--out", "out")
+        assert goat("bench", *bench) == 2
+        assert message in error_line(capsys)
 
 
 def test_weights_without_a_value_part_are_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,6 +119,14 @@ def test_another_configuration_never_takes_the_folder(tmp_path: Path) -> None:
         finish(tmp_path / "run", seeds=(0,))
 
 
+def test_a_folder_in_which_nothing_was_saved_can_be_taken(tmp_path: Path) -> None:
+    """A command that failed before its first report, such as one with a faulty algorithm."""
+    problem = open_problem(GROUP, None)
+    Run(tmp_path / "run").prepare(configure("gcsl", problem, **settings()))
+    run = finish(tmp_path / "run")
+    assert run.config().algorithm == "wgcsl"
+
+
 def test_divergence_keeps_the_last_good_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,9 +5,18 @@ file, one more algorithm.
 import importlib
 import pkgutil
 
-from goatrl.algorithms.registry import Entry, entries, get, load_file, recorded, register, resolve
+from goatrl.algorithms.registry import (
+    Entry,
+    entries,
+    fault,
+    get,
+    load_file,
+    recorded,
+    register,
+    resolve,
+)
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["Entry", "entries", "get", "load_file", "recorded", "register", "resolve"]
+__all__ = ["Entry", "entries", "fault", "get", "load_file", "recorded", "register", "resolve"]

@@ -137,7 +137,7 @@ def load_file(file: Path | str) -> Entry:
         _ENTRIES.clear()
         _ENTRIES.update(before)
         if isinstance(error, Exception):
-            raise _fault(path, error) from error
+            raise fault(path, error) from error
         raise
     _ENTRIES[entry.name] = dataclasses.replace(
         entry, source=source, file=str(path), build=_guarded(path, entry.build)
@@ -176,12 +176,12 @@ def _guarded(path: Path, build: Build) -> Build:
         except GoatError:
             raise
         except Exception as error:
-            raise _fault(path, error) from error
+            raise fault(path, error) from error
 
     return guarded
 
 
-def _fault(path: Path, error: Exception) -> GoatError:
+def fault(path: Path, error: Exception) -> GoatError:
     """The user's own mistake in one line, with the line of their file."""
     if isinstance(error, GoatError):
         return error
@@ -191,6 +191,5 @@ def _fault(path: Path, error: Exception) -> GoatError:
         if Path(frame.filename) == path.absolute()
     ]
     line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
-    return GoatError(
-        f"{path}, line {line}: {type(error).__name__}: {error.args[0] if error.args else error}"
-    )
+    message = str(error.args[0] if error.args else error).splitlines()
+    return GoatError(f"{path}, line {line}: {type(error).__name__}: {' '.join(message[:1])}")

@@ -109,8 +109,10 @@ class Identity:
                 f"this is revision {wanted.about['revisions'][name]}; {instead}"
             )
         if different := self.diff(wanted):
+            file = "; your algorithm's file has changed" if "source" in different else ""
             raise GoatError(
-                f"{what} has another configuration (differs in {', '.join(different)}); {instead}"
+                f"{what} has another configuration (differs in {', '.join(different)}{file}); "
+                f"{instead}"
             )
 
     def to_json(self) -> dict[str, Any]:

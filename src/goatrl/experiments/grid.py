@@ -32,6 +32,7 @@ from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Column, Suite
 from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
+from goatrl.runs.offline import check_contract
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Diverged, check_schedule, default_interval, train
 from goatrl.types import Algorithm, Episodes, GoatError, Settings, TrainState, unknown
@@ -123,6 +124,7 @@ def plan(
         evaluation = group.evaluation_checksum()
         for column in columns:
             entry = algorithms.get(column.algorithm)
+            check_contract(entry, entry.build(group.settings), spec)
             algorithm = _compose(column, group.settings)
             recorded = present.get((name, column.label))
             config = CellConfig(

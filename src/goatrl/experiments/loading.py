@@ -31,21 +31,22 @@ def load_policy(
         act(observation, goal) → action in [-1, 1], for one pair or for a batch of them:
         (B, observation_dim), (B, goal_dim) → (B, action_dim).
     """
-    if algorithm is not None:
-        algorithms.load_file(algorithm)
-    return load(Path(path)).policy(seed)
+    return load(path, algorithm=algorithm).policy(seed)
 
 
-def load(path: Path | str) -> Agents:
+def load(path: Path | str, *, algorithm: Path | str | None = None) -> Agents:
     """Load all agents of a run's folder, or of a file saved by `goat bench`.
 
     Args:
-        path: the folder or the file. If your own algorithm trained them, load its file first, as
-            `load_policy` and `train` do.
+        path: the folder or the file.
+        algorithm: the Python file of your own algorithm, if they were trained with one. The file is
+            executed; nothing in a run's folder ever is.
 
     Returns:
         The agents as they were last saved, for use with `evaluate`.
     """
+    if algorithm is not None:
+        algorithms.load_file(algorithm)
     path = Path(path)
     return benchmark.read(path) if path.is_file() else of_run(path)
 

@@ -111,6 +111,11 @@ def weighted_regression(
 ) -> Agent:
     """Imitation of the data's actions, each weighted by the product of `weights`."""
     for weight in weights:
+        if not dataclasses.is_dataclass(weight) or not hasattr(weight, "init"):
+            raise GoatError(
+                f"{weight!r} is not a weight: it must be an object of a @pytree class with the "
+                "methods init and __call__ (docs/own-algorithm.md)"
+            )
         if value is None and weight.needs_value:
             raise GoatError(
                 f"{type(weight).__name__} needs a value part, for example value=QEnsemble(...)"

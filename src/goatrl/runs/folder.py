@@ -165,8 +165,11 @@ class RunFolder:
             ) from error
 
     def prepare(self, plan: RunPlan) -> None:
-        """Make the folder this plan's, or find that it is already; never another one's."""
-        if self.config_path.exists():
+        """Make the folder this plan's, or find that it is already; never another one's, unless that
+        one left nothing behind.
+        """
+        left = self.checkpoint_path, self.metrics_path
+        if self.config_path.exists() and any(path.exists() for path in left):
             self.identity().require(plan.identity, f"the run in {self.folder}")
             return
         text = json.dumps({**plan.identity.to_json(), "versions": versions()}, indent=2)

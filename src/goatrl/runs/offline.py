@@ -15,16 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from goatrl import algorithms
-from goatrl.algorithms import Entry
+from goatrl.algorithms import Entry, fault
 from goatrl.data import location
 from goatrl.data.problems import Problem, open_problem, settings_of
 from goatrl.disk import checkpoint, metrics
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
-from goatrl.learn.parameters import Number, described, override
+from goatrl.learn import normalize
+from goatrl.learn.parameters import Number, described, override, stack
 from goatrl.runs.folder import (
     BESIDE,
     KIND,
@@ -38,11 +41,16 @@ from goatrl.training.offline import (
     Chunk,
     Diverged,
     Members,
+    act,
     check_schedule,
     default_interval,
+    init,
+    run_chunk,
+    same_rows,
+    seed_keys,
     train,
 )
-from goatrl.types import Algorithm, GoatError, Spec, TrainState
+from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
 
 CHECKPOINT_SECONDS = 30.0
 
@@ -90,6 +98,44 @@ def composition(entry: Entry, group: str | None, overrides: Mapping[str, Number]
     return built
 
 
+CONTRACT = ("sampler", "target_period", "init", "update", "update_target", "act")
+
+
+def check_contract(entry: Entry, algorithm: Algorithm, spec: Spec) -> None:
+    """Refuse an algorithm from the user's own file, in one line, if it could not train: one update
+    and one action are traced, nothing is computed.
+    """
+    if not entry.source:
+        return
+    missing = [name for name in CONTRACT if not hasattr(algorithm, name)]
+    if missing or not dataclasses.is_dataclass(algorithm):
+        what = f"has no {', '.join(missing)}" if missing else "is no @pytree class"
+        raise GoatError(
+            f"{entry.file}: what {entry.name} returns {what}; see docs/own-algorithm.md"
+        )
+    episodes = Episodes(
+        jnp.zeros((2, spec.horizon + 1, spec.observation_dim)),
+        jnp.zeros((2, spec.horizon + 1, spec.goal_dim)),
+        jnp.zeros((2, spec.horizon, spec.action_dim)),
+        jnp.zeros((2, spec.goal_dim)),
+    )
+
+    def train_and_act() -> Any:
+        members = [(algorithm, 0)]
+        stacked = stack([algorithm])
+        state = init(members, spec, normalize.identity(spec))
+        keys, rows = seed_keys(members, stream=1), same_rows(1, 2)
+        state, _ = run_chunk(stacked, state, keys, episodes, 1, 4, spec.goal_threshold, rows)
+        return act(stacked, state, episodes.observations[:1, :3], episodes.achieved[:1, :3])
+
+    try:
+        jax.eval_shape(train_and_act)
+    except GoatError:
+        raise
+    except Exception as error:
+        raise fault(Path(entry.file), error) from error
+
+
 def configure(
     algorithm: str,
     problem: Problem,
@@ -106,7 +152,9 @@ def configure(
     if batch_size is not None and batch_size < 1:
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
     entry = algorithms.get(algorithm)
-    built = override(entry.build(problem.settings), overrides or {})
+    built = entry.build(problem.settings)
+    check_contract(entry, built, problem.spec)
+    built = override(built, overrides or {})
     updates = problem.settings.updates if updates is None else updates
     every = built.target_period
     interval = default_interval(updates, every) if interval is None else interval
