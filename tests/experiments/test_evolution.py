@@ -108,7 +108,9 @@ def test_a_run_of_another_revision_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = open_problem("pointreach-expert-10", None)
-    Run(tmp_path).prepare(configure("bc", problem))
+    run = Run(tmp_path)
+    run.prepare(configure("bc", problem))
+    run.metrics_path.touch()  # something was saved
     raise_revision(monkeypatch, "bc")
     with pytest.raises(
         GoatError, match="was recorded with revision 1 of bc, but this is revision 2"

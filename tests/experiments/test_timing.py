@@ -251,7 +251,7 @@ def test_an_own_algorithm_becomes_a_row_and_an_edited_one_is_refused(
     assert "Mine [new]" in capsys.readouterr().out
     Path("mine.py").write_text(text + "# edited\n")
     assert cli.main(line) == 2
-    assert "(differs in source); choose another --out" in " ".join(capsys.readouterr().err.split())
+    assert "(differs in source; your algorithm's file" in " ".join(capsys.readouterr().err.split())
 
 
 def test_goat_bench_prints_and_writes_times(

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import jax
 
 from goatrl.experiments.finetuning import PlannedCurve
-from goatrl.experiments.grid import PlannedCell, batches
+from goatrl.experiments.grid import Batch, PlannedCell, batches
 from goatrl.types import Algorithm, Spec
 
 FLOPS_PER_WEIGHT = (
@@ -19,7 +19,7 @@ FLOPS_PER_WEIGHT = (
 )
 CORE_RATE, GPU_RATE = 75e9, 40e12  # floating-point operations per second
 GPU_LATENCY = 100e-6  # seconds per update, however small it is
-COMPILATION = 8.0  # seconds
+COMPILATION, GPU_COMPILATION = 8.0, 25.0  # seconds
 ROBOT_STEPS = 600.0  # simulated per core and second
 
 
@@ -38,6 +38,15 @@ def seconds(planned: Sequence[PlannedCell]) -> tuple[float, float]:
     )
 
 
+def order(waiting: list[Batch]) -> list[Batch]:
+    """What soon gives the cores much to simulate comes first, where they wait for a GPU."""
+    if jax.default_backend() == "cpu":
+        return waiting
+    return sorted(
+        waiting, key=lambda cells: _training(cells) / (1.0 + sum(map(_evaluating, cells)))
+    )
+
+
 def _training(together: Sequence[PlannedCell]) -> float:
     config, members = together[0].config, sum(len(cell.missing) for cell in together)
     return _updating(together[0].algorithm, config.spec, config.updates, config.batch_size, members)
@@ -51,7 +60,7 @@ def _updating(
     work = FLOPS_PER_WEIGHT * weights * batch_size * updates * members
     if jax.default_backend() == "cpu":
         return COMPILATION + work / (CORE_RATE * (os.cpu_count() or 1))
-    return COMPILATION + work / GPU_RATE + GPU_LATENCY * updates
+    return GPU_COMPILATION + work / GPU_RATE + GPU_LATENCY * updates
 
 
 def _evaluating(cell: PlannedCell) -> float:

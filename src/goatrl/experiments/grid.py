@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import threading
 import time
 from collections import deque
@@ -34,13 +35,14 @@ from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
 from goatrl.runs.offline import check_contract
 from goatrl.tasks import Task, TaskGroup
-from goatrl.training.offline import Diverged, check_schedule, default_interval, train
-from goatrl.types import Algorithm, Episodes, GoatError, Settings, TrainState, unknown
+from goatrl.training.offline import Diverged, check_schedule, compile_ahead, default_interval, train
+from goatrl.types import Algorithm, Episodes, GoatError, Settings, Spec, TrainState, unknown
 
 # The episodes of several cells wait in one queue: while the last ones of a cell are simulated,
 # those of the next keep the other cores busy. More waiting cells would only fill memory with their
 # agents.
 EVALUATED_AT_ONCE, MOST_WAITING = 3, 40
+COMPILED_AHEAD = 2  # programs, while another one trains on a GPU
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -168,8 +170,15 @@ def plan(
     return planned
 
 
+Batch = list[PlannedCell]  # cells that train together
+
+
 def run(
-    suite: Suite, planned: Iterable[PlannedCell], folder: Path, on_progress: OnProgress
+    suite: Suite,
+    planned: Iterable[PlannedCell],
+    folder: Path,
+    on_progress: OnProgress,
+    order: Callable[[list[Batch]], list[Batch]] = list,
 ) -> list[str]:
     """Fill what is missing; agents are on disk as soon as they are trained, a cell as soon as it is
     evaluated.
@@ -177,12 +186,12 @@ def run(
     Returns what diverged, which stops no other cell.
     """
     failures: list[str] = []
-    waiting = deque(batches(planned))
+    waiting = deque(order(batches(planned)))
     if waiting:
         with locked(folder):
             # a folder in which nothing could be recorded is refused before anything is trained
             pass
-    opened = functools.cache(open_problem)
+    opened = once(open_problem)
     stopping = threading.Event()
 
     def report(progress: Progress) -> None:
@@ -190,18 +199,25 @@ def run(
             raise KeyboardInterrupt  # also in the thread that evaluates, which no signal reaches
         on_progress(progress)
 
-    with ThreadPoolExecutor(EVALUATED_AT_ONCE, initializer=lower_thread_priority) as evaluator:
+    with (
+        ThreadPoolExecutor(EVALUATED_AT_ONCE, initializer=lower_thread_priority) as evaluator,
+        ThreadPoolExecutor(COMPILED_AHEAD) as compiler,
+    ):
         evaluating: deque[Future[None]] = deque()
+        compiled: deque[Future[None]] = deque()  # of the first ones that wait
         try:
             while waiting:
+                for later in itertools.islice(waiting, len(compiled), _looking_ahead()):
+                    compiled.append(compiler.submit(_compile, later, folder, opened))
                 together = waiting.popleft()
+                if compiled:
+                    compiled.popleft().result()
                 try:
                     trained = _trained(together, folder, opened, report)
                 except Diverged as error:
-                    if (
-                        len(together) > 1
-                    ):  # once more, each for itself: the others are not lost with the one
-                        waiting.extendleft([cell] for cell in reversed(together))
+                    if len(together) > 1:
+                        # once more, each for itself: the others are not lost with the one
+                        waiting.extend([cell] for cell in together)
                     else:
                         failures.append(f"{title(together)}: {error}")
                     continue
@@ -214,11 +230,31 @@ def run(
                 each.result()
         except BaseException:
             stopping.set()
+            for pool in (compiler, evaluator):
+                pool.shutdown(wait=False, cancel_futures=True)
             raise
     return failures
 
 
-def batches(planned: Iterable[PlannedCell]) -> list[list[PlannedCell]]:
+def _looking_ahead() -> int:
+    """How many programs are compiled before the first of them has trained. A processor has no
+    time for that while it trains.
+    """
+    return 0 if jax.default_backend() == "cpu" else COMPILED_AHEAD + 1
+
+
+def once(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose results are kept, in whichever thread they are needed first."""
+    kept, lock = functools.cache(function), threading.Lock()
+
+    def locked_call(*arguments: Any) -> Any:
+        with lock:
+            return kept(*arguments)
+
+    return locked_call
+
+
+def batches(planned: Iterable[PlannedCell]) -> list[Batch]:
     """What is missing, in order, as lists of cells that train together: one program for all that
     have the same shapes.
 
@@ -233,7 +269,7 @@ def batches(planned: Iterable[PlannedCell]) -> list[list[PlannedCell]]:
         structure = jax.tree.structure(cell.algorithm)
         return where, structure, config.spec, config.updates, config.batch_size
 
-    found: dict[tuple[Any, ...], list[PlannedCell]] = {}
+    found: dict[tuple[Any, ...], Batch] = {}
     for cell in planned:
         if cell.missing:
             found.setdefault(shape(cell), []).append(cell)
@@ -260,25 +296,24 @@ def _trained(
     return found + (_train(rest, folder, opened, report) if rest else [])
 
 
+def _compile(cells: Sequence[PlannedCell], folder: Path, opened: Open) -> None:
+    """The program that will train some cells, unless all their agents are on disk."""
+    rest = [cell for cell in cells if not agents.path(folder, cell.config, cell.missing).exists()]
+    if rest:
+        members, spec, datasets = _training(rest, opened)
+        compile_ahead(members, spec, datasets, **_schedule(rest))
+
+
 def _members(cell: PlannedCell) -> list[tuple[Algorithm, int]]:
     return [(cell.algorithm, seed) for seed in cell.missing]
 
 
 def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress) -> Trained:
     config = cells[0].config
-    members = [member for cell in cells for member in _members(cell)]
-    datasets = [each for cell in cells for each in [_dataset(cell, opened)] * len(cell.missing)]
-    interval = default_interval(config.updates, cells[0].algorithm.target_period)
+    members, spec, datasets = _training(cells, opened)
     report(Progress(cells, "training", 0, config.updates))
     started, reports = time.perf_counter(), []
-    for chunk in train(
-        members,
-        config.spec,
-        datasets,
-        updates=config.updates,
-        batch_size=config.batch_size,
-        interval=interval,
-    ):
+    for chunk in train(members, spec, datasets, updates=config.updates, **_schedule(cells)):
         chunk.check_finite([seed for _, seed in members])
         reports.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
         losses = {name: float(values.mean()) for name, values in reports[-1].items()}
@@ -296,6 +331,23 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
         agents.save(folder, cell.config, training, cell.algorithm, state)
         found.append((cell, training, state))
     return found
+
+
+def _training(
+    cells: Sequence[PlannedCell], opened: Open
+) -> tuple[list[tuple[Algorithm, int]], Spec, list[Episodes]]:
+    """All agents of some cells that train together, and the dataset of each."""
+    members = [member for cell in cells for member in _members(cell)]
+    datasets = [each for cell in cells for each in [_dataset(cell, opened)] * len(cell.missing)]
+    return members, cells[0].config.spec, datasets
+
+
+def _schedule(cells: Sequence[PlannedCell]) -> dict[str, Any]:
+    config, every = cells[0].config, cells[0].algorithm.target_period
+    return {
+        "batch_size": config.batch_size,
+        "interval": default_interval(config.updates, every),
+    }
 
 
 def _dataset(cell: PlannedCell, opened: Open) -> Episodes:

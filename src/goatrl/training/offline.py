@@ -84,15 +84,7 @@ def train(
     """
     every = members[0][0].target_period
     check_schedule(updates, interval, every)
-    algorithms = stack([algorithm for algorithm, _ in members])
-    keys = seed_keys(members, stream=1)
-    shared, rows, normalizers = pool(
-        [episodes] * len(members) if isinstance(episodes, Episodes) else episodes
-    )
-    if state is None:
-        state = dataclasses.replace(
-            init(members, spec, normalize.identity(spec)), normalizer=normalizers
-        )
+    algorithms, state, keys, shared, rows = _on_device(members, spec, episodes, state)
     step = int(np.asarray(state.step)[0])
     while step < updates:
         periods = min(interval, updates - step) // every
@@ -101,6 +93,38 @@ def train(
         )
         step += periods * every
         yield Chunk(step, state, {name: np.asarray(values) for name, values in metrics.items()})
+
+
+def compile_ahead(
+    members: Members,
+    spec: Spec,
+    episodes: Episodes | Sequence[Episodes],
+    *,
+    batch_size: int,
+    interval: int,
+) -> None:
+    """Compile, in whichever thread, what `train` will run with the same arguments."""
+    algorithms, state, keys, shared, rows = _on_device(members, spec, episodes, None)
+    periods = interval // members[0][0].target_period
+    settings = periods, batch_size, spec.goal_threshold
+    # What is compiled here is found by an ordinary call.
+    run_chunk.lower(algorithms, state, keys, shared, *settings, rows).compile()
+
+
+def _on_device(
+    members: Members,
+    spec: Spec,
+    episodes: Episodes | Sequence[Episodes],
+    state: TrainState | None,
+) -> tuple[Any, TrainState, jax.Array, Episodes, Rows]:
+    shared, rows, normalizers = pool(
+        [episodes] * len(members) if isinstance(episodes, Episodes) else episodes
+    )
+    if state is None:
+        fresh = init(members, spec, normalize.identity(spec))
+        state = dataclasses.replace(fresh, normalizer=normalizers)
+    algorithms = stack([algorithm for algorithm, _ in members])
+    return algorithms, state, seed_keys(members, stream=1), shared, rows
 
 
 def pool(datasets: Sequence[Episodes]) -> tuple[Episodes, Rows, Normalizer]:

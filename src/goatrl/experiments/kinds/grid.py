@@ -94,7 +94,7 @@ class Grid(OfSuite):
     def run(
         self, planned: Sequence[PlannedCell], folder: Path, on_progress: OnProgress
     ) -> list[str]:
-        return grid.run(self.suite, planned, folder, on_progress)
+        return grid.run(self.suite, planned, folder, on_progress, estimate.order)
 
     def brief(self, record: Cell) -> str:
         """Success on seen and on unseen goals, or on each task where they are not told apart."""
