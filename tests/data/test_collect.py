@@ -144,6 +144,13 @@ def test_the_same_dataset_with_any_number_of_threads(name: str) -> None:
     assert one.checksum() == other.checksum()
 
 
+@pytest.mark.parametrize("name", ["slide-near-far", "hand-near-far"])
+def test_the_same_dataset_with_any_number_of_processes(name: str) -> None:
+    group = few(name, 40)
+    one, other = cache.make(group, threads=2), cache.make(group)
+    assert one.checksum() == other.checksum()
+
+
 def test_another_seed_is_another_dataset() -> None:
     group = few("hand-near-far", 8)
     assert cache.make(group, seed=0).checksum() != cache.make(group, seed=1).checksum()
@@ -166,7 +173,7 @@ def test_stopping_early_changes_no_kept_episode(monkeypatch: pytest.MonkeyPatch)
     group, expert = few("push-left-right", 8), experts.get(ROBOTS["push"])
     first = next(collect.waves(group, expert, seed=0))
     everywhere = dataclasses.replace(group, iid=tasks.get("hand-near-far").iid)
-    starts = collect._starts_and_goals(group, [0, 0])
+    starts = collect._starts_and_goals(group, [0, 0], SMALL)
     monkeypatch.setattr(collect, "_starts_and_goals", lambda *_: starts)
     monkeypatch.setattr(
         type(everywhere.iid), "contains", lambda self, points: np.ones(points.shape[:-1], bool)
@@ -201,7 +208,7 @@ def test_a_dataset_is_the_one_that_is_listed(name: str, monkeypatch: pytest.Monk
 
 def test_objects_that_start_outside_are_not_simulated() -> None:
     group = few("slide-left-right", 8)
-    starts, goals = collect._starts_and_goals(group, [0, 3])
+    starts, goals = collect._starts_and_goals(group, [0, 3], SMALL)
     assert starts.shape == (SMALL, 2)
     assert goals.shape == (SMALL, 3)
     assert (starts[:, 1] >= group.iid.low[1] - 1e-6).all()

@@ -45,7 +45,9 @@ class DataMake:
     that ships with goatrl. Requires --out.
     """
     threads: Annotated[int | None, arg(metavar="N")] = None
-    """Number of simulation threads, which does not affect the data; one per core if omitted."""
+    """Simulate in this process, with N threads. If omitted, every core has a process of its own.
+    The data is the same.
+    """
 
     def run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups]

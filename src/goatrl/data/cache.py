@@ -108,7 +108,10 @@ def make(
     saved_at = time.monotonic()
     report = on_progress or (lambda kept, count, simulated: None)
     report(done.kept, collection.episodes, done.simulated)
-    for wave in collect.waves(group, expert, seed, first=done.waves, threads=threads):
+    wanted = collection.episodes - done.kept
+    for wave in collect.waves(
+        group, expert, seed, first=done.waves, wanted=wanted, threads=threads
+    ):
         done = done.after(wave)
         report(min(done.kept, collection.episodes), collection.episodes, done.simulated)
         if done.kept >= collection.episodes:

@@ -1,19 +1,24 @@
 """An expert at work, with noise: how the robots' datasets come to be.
 
 Episodes are simulated in waves. The noise, starts and goals of a wave depend on the seed and on its
-number alone, so the same dataset comes out with any number of threads, and also when it was made in
+number alone, so the same dataset comes out with any number of cores, and also when it was made in
 several goes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import math
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import numpy as np
 
 from goatrl.data.experts import Expert
 from goatrl.robots.exploration import explore
+from goatrl.robots.workers import the_same, workers
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, make_episodes
 
@@ -31,52 +36,88 @@ class Wave:
 
 
 def waves(
-    group: TaskGroup, expert: Expert, seed: int, first: int = 0, threads: int | None = None
+    group: TaskGroup,
+    expert: Expert,
+    seed: int,
+    first: int = 0,
+    wanted: int = 1,
+    threads: int | None = None,
 ) -> Iterator[Wave]:
     """Wave after wave, without end: the episodes whose achieved goals all lie in the group's seen
     region.
+
+    If many are `wanted`, every core simulates a wave of its own, unless `threads` of this process
+    are to do it.
     """
+    if threads is not None or wanted <= WAVE or type(group.family).__module__ == "__main__":
+        for number in itertools.count(first):
+            yield simulate(group, expert, seed, number, WAVE, threads)
+    yield from _on_all_cores(group, expert, seed, first, wanted)
+
+
+def _on_all_cores(
+    group: TaskGroup, expert: Expert, seed: int, first: int, wanted: int
+) -> Iterator[Wave]:
+    numbers = itertools.count(first)
+    running: deque[Future[Wave]] = deque()
+    kept, simulated = 0, 0
+    try:
+        while True:
+            share = max(kept, 1) / simulated if simulated else 1.0
+            needed = math.ceil(max(wanted - kept, 1) / (share * WAVE))
+            while len(running) < min(needed, workers().count):
+                about = group, expert, seed, next(numbers), WAVE
+                running.append(workers().submit(simulate_elsewhere, *about))
+            wave = running.popleft().result()
+            kept += 0 if wave.kept is None else wave.kept.count
+            simulated += wave.simulated
+            yield wave
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def simulate_elsewhere(group: TaskGroup, expert: Expert, seed: int, number: int, size: int) -> Wave:
+    """A wave in a process of its own, which makes the robot's model once."""
+    return simulate(the_same(group), expert, seed, number, size, threads=1)
+
+
+def simulate(
+    group: TaskGroup,
+    expert: Expert,
+    seed: int,
+    number: int,
+    size: int,
+    threads: int | None,
+) -> Wave:
     collection = group.collection
     assert collection is not None
-    with group.family.simulator(WAVE, threads) as simulator:
-        number = first
-        while True:
-            starts, goals = _starts_and_goals(group, [seed, number])
-            generator = np.random.default_rng([seed, number])
+    starts, goals = _starts_and_goals(group, [seed, number], size)
+    generator = np.random.default_rng([seed, number])
 
-            def act(
-                seen: np.ndarray,
-                goals: np.ndarray = goals,
-                generator: np.random.Generator = generator,
-            ) -> np.ndarray:
-                return explore(
-                    expert.act(seen, goals), generator, collection.noise, collection.random
-                )
+    def act(seen: np.ndarray) -> np.ndarray:
+        return explore(expert.act(seen, goals), generator, collection.noise, collection.random)
 
-            inside = (
-                None if collection.by_end else group.iid.contains
-            )  # who may come back is not stopped
-            taken = simulator.rollout(starts, act, group.spec.horizon, inside=inside)
-            kept = group.kept(taken.achieved)
-            parts = (
-                taken.observations[kept],
-                taken.achieved[kept],
-                taken.actions[kept],
-                goals[kept],
-            )
-            yield Wave(number, WAVE, make_episodes(*parts) if kept.any() else None)
-            number += 1
+    # Who may come back is not stopped.
+    inside = None if collection.by_end else group.iid.contains
+    with group.family.simulator(size, threads) as simulator:
+        taken = simulator.rollout(starts, act, group.spec.horizon, inside=inside)
+    kept = group.kept(taken.achieved)
+    parts = (taken.observations[kept], taken.achieved[kept], taken.actions[kept], goals[kept])
+    return Wave(number, size, make_episodes(*parts) if kept.any() else None)
 
 
-def _starts_and_goals(group: TaskGroup, seed: list[int]) -> tuple[np.ndarray, np.ndarray]:
+def _starts_and_goals(
+    group: TaskGroup, seed: list[int], size: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Of one wave. Objects that start outside the seen region are not simulated: the filter would
     drop them in any case.
     """
     assert group.collection is not None
-    starts, goals = group.collection.task.draw(seed, CANDIDATES * WAVE)
+    starts, goals = group.collection.task.draw(seed, CANDIDATES * size)
     if starts.shape[1] and not group.collection.by_end:
         starts = starts[group.iid.contains(group.family.initial(starts))]
-    return starts[:WAVE], goals[:WAVE]
+    return starts[:size], goals[:size]
 
 
 Progress = Callable[[int, int, int], None]  # kept episodes, of how many, simulated

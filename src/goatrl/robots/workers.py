@@ -35,6 +35,7 @@ class Workers:
     """Processes that are started when they are first needed, and end with this one."""
 
     def __init__(self, count: int) -> None:
+        self.count = count
         self._own = threading.local()
         self._started: list[Process] = []
         self._threads = ThreadPoolExecutor(count, "worker")

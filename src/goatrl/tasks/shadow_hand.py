@@ -117,6 +117,10 @@ class MeetingPanel:
         return meet(MEETING + shift, np.zeros(points.shape[:-1], int))
 
 
+def _panel(group: TaskGroup) -> MeetingPanel:
+    return MeetingPanel()
+
+
 STANDARD = Task("Standard", "mixed", NOTHING, NormalMeetings())
 
 GROUPS = (
@@ -132,6 +136,6 @@ GROUPS = (
         ),
         everywhere(15),  # the paper does not divide this dataset
         Collection(STANDARD, 10_000),
-        panel=lambda group: MeetingPanel(),
+        panel=_panel,
     ),
 )
