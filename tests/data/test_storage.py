@@ -100,8 +100,8 @@ def test_a_pickle_goes_to_the_careful_reader(tmp_path: Path, suffix: str) -> Non
         storage.load(path)
 
 
-def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.npz", tmp_path / "none.pkl", tmp_path):
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.npz", tmp_path / "none.pkl"):
         with pytest.raises(GoatError, match=f"no such file: {path}"):
             storage.load(path)
 
@@ -325,3 +325,23 @@ def test_a_dataset_that_cannot_be_saved_leaves_the_old_one(
         storage.save(small(), path)
     assert path.read_bytes() == before
     assert files(tmp_path) == ["a.npz"]
+
+
+def test_what_is_no_dataset_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("x,y\n1,2\n")
+    for source, message in {
+        tmp_path: "is a folder, and a dataset is a file; goatrl reads .npz, .pkl",
+        tmp_path / "log.csv": "cannot read log.csv: goatrl reads .npz, .pkl, .pickle and minari:ID",
+        Path("pointreach-expert-10"): "to use that task group, say --group pointreach-expert-10",
+    }.items():
+        with pytest.raises(GoatError) as refused:
+            storage.load(source)
+        assert message in str(refused.value)
+
+
+def test_a_further_format_is_a_further_reader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(storage.READERS, ".mine", lambda path: small())
+    (tmp_path / "x.mine").touch()
+    assert storage.load(tmp_path / "x.mine").checksum() == small().checksum()

@@ -49,7 +49,7 @@ class Ablate:
     out: Path
     """The folder for all runs, the table and the figure."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl) or minari:ID. With --group, the group's
+    """A dataset file or minari:ID. With --group, the group's
     own dataset if omitted.
     """
     environment: Annotated[str | None, arg(metavar="ID")] = None

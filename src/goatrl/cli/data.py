@@ -154,7 +154,7 @@ class DataConvert:
     """
 
     source: Positional[str]
-    """A file (.npz, .pkl), minari:ID or a task group."""
+    """A dataset file, minari:ID or a task group."""
     out: Annotated[str, arg(metavar="TARGET")]
     """FILE.npz or minari:ID."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
@@ -224,7 +224,7 @@ class DataInfo:
     """
 
     data: Positional[str]
-    """A file (.npz, .pkl), minari:ID or a task group."""
+    """A dataset file, minari:ID or a task group."""
     figure: Path | None = None
     """Also plot the trajectories to this file (.png, .svg, .pdf)."""
     group: Annotated[str | None, arg(metavar="GROUP")] = None

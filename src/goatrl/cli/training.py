@@ -53,7 +53,7 @@ class Train:
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group that provides the dataset, settings and tasks."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file (.npz or one of the authors' .pkl) or minari:ID, instead of the group's own
+    """A dataset file or minari:ID, instead of the group's own
     dataset.
     """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from goatrl.data import goat_pickle, minari
 from goatrl.disk.files import write_atomically
+from goatrl.tasks import groups
 from goatrl.types import Episodes, GoatError, make_episodes
 
 
@@ -29,16 +31,24 @@ def check_name(path: Path) -> None:
 
 
 def load(source: Path | str) -> Episodes:
-    """Read a dataset: .npz with observations, achieved, actions and goals, one of the authors' .pkl
-    files, or minari:ID.
+    """Read a dataset: a file of one of `READERS`, such as .npz with observations, achieved, actions
+    and goals, or minari:ID.
     """
     if minari.is_id(source):
         return minari.load(str(source).removeprefix(minari.PREFIX))
     path = Path(source)
+    known = f"goatrl reads {', '.join(READERS)} and minari:ID (docs/own-data.md)"
+    if path.is_dir():
+        raise GoatError(f"{path} is a folder, and a dataset is a file; {known}")
     if not path.is_file():
-        raise GoatError(f"no such file: {path}")
-    if path.suffix in (".pkl", ".pickle"):
-        return goat_pickle.import_episodes(path)
+        group = f"; to use that task group, say --group {path}" if str(path) in groups() else ""
+        raise GoatError(f"no such file: {path}{group}")
+    if path.suffix not in READERS:
+        raise GoatError(f"cannot read {path.name}: {known}")
+    return READERS[path.suffix](path)
+
+
+def _load_npz(path: Path) -> Episodes:
     names = [field.name for field in dataclasses.fields(Episodes)]
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
@@ -59,6 +69,14 @@ def load(source: Path | str) -> Episodes:
         return make_episodes(**arrays)
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
+
+
+# A further format is a further reader: whatever takes a dataset then takes it too.
+READERS: dict[str, Callable[[Path], Episodes]] = {
+    ".npz": _load_npz,
+    ".pkl": goat_pickle.import_episodes,
+    ".pickle": goat_pickle.import_episodes,
+}
 
 
 def goal_threshold(source: Path | str) -> float | None:
