@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import settings as hypothesis_settings
 
-from goatrl import cli, tasks
+from goatrl import tasks
 from goatrl.data import of_group
 from goatrl.types import Episodes, make_episodes
 
@@ -79,14 +79,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SLOW & {item.path.stem, *item.path.relative_to(ROOT).parts}:
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _commands_leave_the_cache_alone() -> Iterator[None]:
-    """Those of a user go into the user's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "keep_compiled_programs", lambda: None)
-        yield
 
 
 @pytest.fixture(scope="module", autouse=True)

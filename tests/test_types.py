@@ -211,3 +211,23 @@ def test_the_checksum_survives_a_new_field_that_a_dataset_does_not_have() -> Non
     known = Episodes(*arrays).checksum()
     assert Later(*arrays).checksum() == known
     assert Later(*arrays, lengths=np.ones(2, np.float32)).checksum() != known
+
+
+def test_a_class_never_runs_the_program_of_another() -> None:
+    """Each is forgotten before the next is made, so that they could share an address."""
+
+    @jax.jit
+    def act(agent, x):
+        return agent.act(x)
+
+    def other(number: int):
+        @pytree
+        class Own:
+            gain: float = 1.0
+
+            def act(self, x):
+                return number * self.gain * x
+
+        return Own()
+
+    assert [float(act(other(number), 1.0)) for number in range(40)] == [*map(float, range(40))]

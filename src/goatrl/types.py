@@ -56,7 +56,28 @@ def pytree(cls: type[Class]) -> type[Class]:
     """A frozen dataclass that JAX can trace: plain fields are leaves, `static` fields are compiled
     in.
     """
-    frozen: type[Class] = jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+    frozen = dataclasses.dataclass(frozen=True)(cls)
+    fields = dataclasses.fields(frozen)  # type: ignore[arg-type]
+    fixed = [field.name for field in fields if field.metadata.get("static")]
+    names = [field.name for field in fields if field.name not in fixed]
+    keys = [jax.tree_util.GetAttrKey(name) for name in names]
+
+    # `register_dataclass` takes classes whose fields have the same names for one another, now and
+    # then, and runs the program of one with the other (JAX 0.10.2; tests/test_types.py). Here the
+    # class itself is part of what is compared.
+    def flatten(part: Class) -> tuple[list[Any], tuple[Any, ...]]:
+        static = tuple(getattr(part, name) for name in fixed)
+        return [getattr(part, name) for name in names], (frozen, *static)
+
+    def flatten_with_keys(part: Class) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
+        children, about = flatten(part)
+        return list(zip(keys, children, strict=True)), about
+
+    def unflatten(about: tuple[Any, ...], children: Any) -> Class:
+        given = zip((*names, *fixed), (*children, *about[1:]), strict=True)
+        return frozen(**dict(given))
+
+    jax.tree_util.register_pytree_with_keys(frozen, flatten_with_keys, unflatten, flatten)
     return frozen
 
 

@@ -336,6 +336,14 @@ def test_cells_of_equal_shape_train_together(
     for place, cell in packed.items():
         assert cell.episodes.equals(apart[place].episodes)
         assert [training.members for training in cell.trainings] == [4]
+    for file in folders["gpu"].glob("*.parquet"):
+        file.unlink()
+    monkeypatch.setattr(grid, "train", forbidden)
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(grid, "_looking_ahead", lambda: 0)
+    assert grid.run(SUITE, planned(folders["gpu"]), folders["gpu"], lambda progress: None) == []
+    for cell in records.read_all(folders["gpu"]):
+        assert cell.episodes.equals(packed[cell.config.group, cell.label].episodes)
 
 
 def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

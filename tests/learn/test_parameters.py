@@ -259,6 +259,9 @@ class Mine:
     word: str = static(default="a")
     anything: object = 1.0
 
+    def init(self, key, spec, architecture):
+        return ()
+
 @register("Own")
 def {name}(settings):
     'Own.'

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from goatrl.learn.samplers import GoalMixes, Hindsight, PolicyGoals, ValueGoals
-from goatrl.types import Batch, Episodes, GoatError, Rows, make_episodes
+from goatrl.types import Batch, Episodes, Rows, make_episodes
 
 COUNT, HORIZON, SIZE = 3, 5, 30_000
 STEPS = np.arange(HORIZON + 1)
@@ -187,11 +187,6 @@ def mixed(seed: int = 0, size: int = SIZE, **given) -> Batch:
         jax.random.key(seed)
     )
     return jax.tree.map(np.asarray, drawn)
-
-
-def test_shares_beyond_the_whole_are_refused() -> None:
-    with pytest.raises(GoatError, match="must add up to at most 1"):
-        ValueGoals(current=0.9, future=0.5)
 
 
 def places(goal: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

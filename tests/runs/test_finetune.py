@@ -308,6 +308,7 @@ def test_another_agent_never_takes_the_folder(tmp_path: Path) -> None:
     run = OnlineRun(tmp_path / "run")
     source = trained(tmp_path / "source", "gcsl")
     run.prepare(finetune.plan(source, episodes=4))
+    run.metrics_path.touch()  # something was saved
     source.folder.rename(tmp_path / "moved")
     run.prepare(finetune.plan(Run(tmp_path / "moved"), episodes=4))
     for other, message in [

@@ -236,6 +236,7 @@ def test_a_killed_run_leaves_the_same_files(tmp_path: Path) -> None:
 
 def test_another_runs_folder_is_refused(tmp_path: Path) -> None:
     OnlineRun(tmp_path).prepare(plan(4))
+    OnlineRun(tmp_path).metrics_path.touch()  # something was saved
     OnlineRun(tmp_path).prepare(plan(4))
     with pytest.raises(GoatError, match=r"another configuration \(differs in seed\)"):
         OnlineRun(tmp_path).prepare(plan(4, seed=1))

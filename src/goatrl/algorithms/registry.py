@@ -190,6 +190,8 @@ def fault(path: Path, error: Exception) -> GoatError:
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename) == path.absolute()
     ]
-    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else "?"
-    message = str(error.args[0] if error.args else error).splitlines()
-    return GoatError(f"{path}, line {line}: {type(error).__name__}: {' '.join(message[:1])}")
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    where = path if line is None else f"{path}, line {line}"
+    message = [line for line in str(error.args[0] if error.args else error).splitlines() if line]
+    shown = " ".join(line.strip() for line in message[: 1 if lines else 2])
+    return GoatError(f"{where}: {type(error).__name__}: {shown}")

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, get_args
 
-import jax
 import tyro
 
 import goatrl
@@ -21,7 +20,7 @@ from goatrl.cli.listing import List
 from goatrl.cli.report import Report
 from goatrl.cli.training import Evaluate, Train
 from goatrl.cli.view import View
-from goatrl.disk.files import cache_folder
+from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.types import GoatError, unknown
 
 
@@ -72,11 +71,6 @@ def parse(words: list[str]) -> Any:
         "traceback of an error."
     )
     return tyro.cli(Command, prog="goat", args=words, description=about)
-
-
-def keep_compiled_programs() -> None:
-    """Cache compiled programs on disk, so that a second run of a command compiles nothing."""
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder("xla")))  # type: ignore[no-untyped-call]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 
 from goatrl.data.experts import Expert
 from goatrl.robots.exploration import explore
-from goatrl.robots.workers import the_same, workers
+from goatrl.robots.workers import portable, the_same, workers
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, make_episodes
 
@@ -49,7 +49,7 @@ def waves(
     If many are `wanted`, every core simulates a wave of its own, unless `threads` of this process
     are to do it.
     """
-    if threads is not None or wanted <= WAVE or type(group.family).__module__ == "__main__":
+    if threads is not None or wanted <= WAVE or not portable(group):
         for number in itertools.count(first):
             yield simulate(group, expert, seed, number, WAVE, threads)
     yield from _on_all_cores(group, expert, seed, first, wanted)
@@ -79,7 +79,8 @@ def _on_all_cores(
 
 def simulate_elsewhere(group: TaskGroup, expert: Expert, seed: int, number: int, size: int) -> Wave:
     """A wave in a process of its own, which makes the robot's model once."""
-    return simulate(the_same(group), expert, seed, number, size, threads=1)
+    group = dataclasses.replace(group, family=the_same(group.family))
+    return simulate(group, expert, seed, number, size, threads=1)
 
 
 def simulate(

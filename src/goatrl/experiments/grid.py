@@ -35,7 +35,14 @@ from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
 from goatrl.runs.offline import check_contract
 from goatrl.tasks import Task, TaskGroup
-from goatrl.training.offline import Diverged, check_schedule, compile_ahead, default_interval, train
+from goatrl.training.offline import (
+    Diverged,
+    check_schedule,
+    compile_ahead,
+    default_interval,
+    prune_to_policy,
+    train,
+)
 from goatrl.types import Algorithm, Episodes, GoatError, Settings, Spec, TrainState, unknown
 
 # The episodes of several cells wait in one queue: while the last ones of a cell are simulated,
@@ -126,7 +133,7 @@ def plan(
         evaluation = group.evaluation_checksum()
         for column in columns:
             entry = algorithms.get(column.algorithm)
-            check_contract(entry, entry.build(group.settings), spec)
+            check_contract(entry, entry.build(group.settings), spec, group.settings.batch_size)
             algorithm = _compose(column, group.settings)
             recorded = present.get((name, column.label))
             config = CellConfig(
@@ -284,15 +291,13 @@ def _trained(
     cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress
 ) -> Trained:
     """The agents of some cells: those on disk, the others after training, all of them at once."""
-    files = {cell.label: agents.path(folder, cell.config, cell.missing) for cell in cells}
-    ready = [cell for cell in cells if files[cell.label].exists()]
+    files = [(cell, agents.path(folder, cell.config, cell.missing)) for cell in cells]
+    ready = [(cell, file) for cell, file in files if file.exists()]
     try:
-        found = [
-            (cell, *agents.load(files[cell.label], _members(cell), cell.config)) for cell in ready
-        ]
+        found = [(cell, *agents.load(file, _members(cell), cell.config)) for cell, file in ready]
     except GoatError as error:
         raise GoatError(f"{error}; delete this file to retrain its agents") from None
-    rest = [cell for cell in cells if cell not in ready]
+    rest = [cell for cell, file in files if not file.exists()]
     return found + (_train(rest, folder, opened, report) if rest else [])
 
 
@@ -329,7 +334,7 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
         training = Training(cell.missing, versions(), len(members), seconds, curves)
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
         agents.save(folder, cell.config, training, cell.algorithm, state)
-        found.append((cell, training, state))
+        found.append((cell, training, prune_to_policy(cell.algorithm, cell.config.spec, state)))
     return found
 
 

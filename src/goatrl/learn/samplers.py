@@ -12,7 +12,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from goatrl.types import Batch, Episodes, GoatError, Rows, pytree, reached, static
+from goatrl.types import Batch, Episodes, Rows, pytree, reached, static
 
 
 def transitions(
@@ -84,14 +84,6 @@ class GoalMix:
     random: float = 0.0
     discount: float = 0.98
     geometric: bool = static(default=False)
-
-    def __post_init__(self) -> None:
-        shares = self.current, self.future, self.random
-        if all(isinstance(share, float) for share in shares) and sum(shares) > 1 + 1e-6:
-            raise GoatError(
-                f"the shares of goals (current, future, random) must add up to at most 1, not to "
-                f"{sum(shares):g}"
-            )
 
     def draw(
         self, key: jax.Array, episodes: Episodes, episode: jax.Array, step: jax.Array, rows: Rows

@@ -5,9 +5,10 @@ use.
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +18,7 @@ import jax.export
 import numpy as np
 
 from goatrl.robots.family import Act, Drawn, Family, OnProgress
-from goatrl.robots.workers import the_same, workers
+from goatrl.robots.workers import portable, the_same, workers
 from goatrl.types import Spec
 
 if TYPE_CHECKING:
@@ -90,10 +91,11 @@ class MujocoFamily(Family):
             jax.tree.map(lambda leaf, m=member: leaf[m : m + 1], agents)
             for member in range(members)
         ]
-        slices = [slice(first, first + ROWS) for first in range(0, len(goals), ROWS)]
+        size = min(ROWS, -(-members * len(goals) // workers().count))  # something for every core
+        slices = [slice(first, first + size) for first in range(0, len(goals), size)]
         pieces = list(itertools.product(range(members), slices))
-        if members * len(goals) <= LARGEST or type(self).__module__ == "__main__":
-            results: Iterator[np.ndarray] = (
+        if members * len(goals) <= LARGEST or not portable(self):
+            results: Generator[np.ndarray, None, None] = (
                 simulate(self, partial(act, *alone[member]), starts[at], goals[at], horizon)
                 for member, at in pieces
             )
@@ -114,10 +116,11 @@ class MujocoFamily(Family):
             ]
             results = _in_order(futures)
         parts = []
-        for done, part in enumerate(results, start=1):
-            parts.append(part)
-            if on_progress is not None:
-                on_progress(done, len(pieces))
+        with contextlib.closing(results):
+            for done, part in enumerate(results, start=1):
+                parts.append(part)
+                if on_progress is not None:
+                    on_progress(done, len(pieces))
         achieved = np.concatenate(parts).reshape(members, len(goals), horizon + 1, -1)
         return np.split(achieved, np.cumsum([len(each.goals) for each in drawn])[:-1], axis=1)
 
@@ -126,7 +129,7 @@ class MujocoFamily(Family):
         return {name: value for name, value in vars(self).items() if name != "robot"}
 
 
-def _in_order(futures: Sequence[Future[np.ndarray]]) -> Iterator[np.ndarray]:
+def _in_order(futures: Sequence[Future[np.ndarray]]) -> Generator[np.ndarray, None, None]:
     try:
         for future in futures:
             yield future.result()

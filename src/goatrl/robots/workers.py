@@ -12,7 +12,6 @@ import atexit
 import contextlib
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -49,12 +48,14 @@ class Workers:
             self._own.process = _start()
             self._started.append(self._own.process)
         process: Process = self._own.process
+        call = pickle.dumps((function, arguments))
         try:
-            pickle.dump((function, arguments), _open(process.stdin))
+            pickle.dump(call, _open(process.stdin))
             _open(process.stdin).flush()
             succeeded, result = pickle.load(_open(process.stdout))
-        except (BrokenPipeError, EOFError, pickle.UnpicklingError):
+        except Exception:  # its last words may be anything
             del self._own.process  # the next call starts another one
+            process.kill()
             raise GoatError(
                 f"a process that simulates has ended unexpectedly (exit code {process.wait()}); "
                 "if memory ran out, free some and rerun the command to resume"
@@ -84,13 +85,22 @@ def _open(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def _start() -> Process:
-    path = os.pathsep.join(place for place in sys.path if place)
+    path = os.pathsep.join(place or os.getcwd() for place in sys.path)
     return subprocess.Popen(
-        [sys.executable, "-c", START],
+        [sys.executable, "-P", "-c", START],  # files of the current folder are not modules
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, **ENVIRONMENT, "PYTHONPATH": path},
+        process_group=0,  # Ctrl-C reaches the first process alone, which decides
     )
+
+
+def portable(value: Any) -> bool:
+    """Whether another process could import all that a value is made of."""
+    try:
+        return b"__main__" not in pickle.dumps(value)
+    except Exception:
+        return False
 
 
 def the_same(value: Any) -> Any:
@@ -103,14 +113,14 @@ _KNOWN: dict[bytes, Any] = {}
 
 def serve() -> None:
     """What a process does until the one that started it has gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the first one decides
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints does not get between the replies
     os.setpriority(os.PRIO_PROCESS, 0, max(NICENESS, os.getpriority(os.PRIO_PROCESS, 0)))
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
-            function, arguments = pickle.load(requests)
+            call = pickle.load(requests)
             try:
+                function, arguments = pickle.loads(call)
                 reply = True, function(*arguments)
             except GoatError as error:
                 reply = False, error

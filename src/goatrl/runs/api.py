@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from goatrl import algorithms, tasks
 from goatrl.data.problems import Problem, open_problem
+from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.evaluation import environments, episodes
 from goatrl.learn.parameters import Number
 from goatrl.runs.folder import Agents
@@ -88,6 +89,7 @@ def train(
     Returns:
         The trained agents, one per seed; `agents.policy(seed)` is one agent as a function.
     """
+    keep_compiled_programs()
     config = configure(
         algorithms.resolve(str(algorithm)).name,
         dataset,
@@ -125,6 +127,7 @@ def evaluate(
         One row per episode and agent: task, split, seed, episode, success, return, final distance,
         start, goal and, if it is short, the path.
     """
+    keep_compiled_programs()
     members, state = agents.members, agents.state
     if environment is not None:
         environments.check(environment, agents.spec, count)

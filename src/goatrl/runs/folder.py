@@ -168,10 +168,11 @@ class RunFolder:
         """Make the folder this plan's, or find that it is already; never another one's, unless that
         one left nothing behind.
         """
-        left = self.checkpoint_path, self.metrics_path
-        if self.config_path.exists() and any(path.exists() for path in left):
-            self.identity().require(plan.identity, f"the run in {self.folder}")
-            return
+        if self.config_path.exists():
+            present = self.identity()
+            if any(path != self.config_path for path in self.folder.iterdir()):
+                present.require(plan.identity, f"the run in {self.folder}")
+                return
         text = json.dumps({**plan.identity.to_json(), "versions": versions()}, indent=2)
         write_text(self.config_path, text)
 

@@ -101,7 +101,7 @@ def composition(entry: Entry, group: str | None, overrides: Mapping[str, Number]
 CONTRACT = ("sampler", "target_period", "init", "update", "update_target", "act")
 
 
-def check_contract(entry: Entry, algorithm: Algorithm, spec: Spec) -> None:
+def check_contract(entry: Entry, algorithm: Algorithm, spec: Spec, batch_size: int) -> None:
     """Refuse an algorithm from the user's own file, in one line, if it could not train: one update
     and one action are traced, nothing is computed.
     """
@@ -125,11 +125,19 @@ def check_contract(entry: Entry, algorithm: Algorithm, spec: Spec) -> None:
         stacked = stack([algorithm])
         state = init(members, spec, normalize.identity(spec))
         keys, rows = seed_keys(members, stream=1), same_rows(1, 2)
-        state, _ = run_chunk(stacked, state, keys, episodes, 1, 4, spec.goal_threshold, rows)
+        state, _ = run_chunk(
+            stacked, state, keys, episodes, 1, batch_size, spec.goal_threshold, rows
+        )
         return act(stacked, state, episodes.observations[:1, :3], episodes.achieved[:1, :3])
 
     try:
-        jax.eval_shape(train_and_act)
+        actions = jax.eval_shape(train_and_act)
+        if actions.shape != (1, 3, spec.action_dim):
+            shape = f"{actions.shape[1:]} for (3, {spec.goal_dim}) goals"
+            raise GoatError(
+                f"{entry.file}: act of {entry.name} returns shape {shape}, not "
+                f"(3, {spec.action_dim})"
+            )
     except GoatError:
         raise
     except Exception as error:
@@ -153,7 +161,7 @@ def configure(
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
     entry = algorithms.get(algorithm)
     built = entry.build(problem.settings)
-    check_contract(entry, built, problem.spec)
+    check_contract(entry, built, problem.spec, problem.settings.batch_size)
     built = override(built, overrides or {})
     updates = problem.settings.updates if updates is None else updates
     every = built.target_period
