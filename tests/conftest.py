@@ -22,6 +22,7 @@ os.environ["NPROC"] = "1"
 
 ROOT = Path(__file__).parents[1]
 LIBC = ctypes.CDLL(None)
+STATM, MEMORY = Path("/proc/self/statm"), 1.3e9  # bytes, after which a worker gives some back
 # Measured on a quiet machine: what takes more than about two seconds by itself, and is not the
 # arithmetic of tests/learn.
 SLOW = {
@@ -85,6 +86,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _programs_are_forgotten() -> Iterator[None]:
     """Hundreds of them fill gigabytes; what another module needs too comes from the cache."""
     yield
+    _give_memory_back()
+
+
+@pytest.fixture(autouse=True)
+def _memory_is_bounded() -> Iterator[None]:
+    yield
+    if STATM.exists() and int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > MEMORY:
+        _give_memory_back()
+
+
+def _give_memory_back() -> None:
     jax.clear_caches()
     gc.collect()
     if hasattr(LIBC, "malloc_trim"):  # glibc keeps what is freed, unless asked for it
