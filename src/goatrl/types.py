@@ -66,8 +66,8 @@ def pytree(cls: type[Class]) -> type[Class]:
     # then, and runs the program of one with the other (JAX 0.10.2; tests/test_types.py). Here the
     # class itself is part of what is compared.
     def flatten(part: Class) -> tuple[list[Any], tuple[Any, ...]]:
-        static = tuple(getattr(part, name) for name in fixed)
-        return [getattr(part, name) for name in names], (frozen, *static)
+        choices = (getattr(part, name) for name in fixed)
+        return [getattr(part, name) for name in names], (frozen, *choices)
 
     def flatten_with_keys(part: Class) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
         children, about = flatten(part)

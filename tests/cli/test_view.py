@@ -33,7 +33,7 @@ from goatrl.report import video
 from goatrl.robots.physics.camera import Camera, off_screen
 from goatrl.robots.reach import REACH as ROBOT
 from goatrl.runs.offline import Run, configure
-from goatrl.training.offline import init
+from goatrl.training.offline import init, prune_to_policy
 from goatrl.types import GoatError, make_episodes
 
 ONE_OF_EACH = ["ReachFar", "PushNear2Far", "PickHigh", "SlideFar", "HandReachFar"]
@@ -218,7 +218,8 @@ def test_a_run_can_act() -> None:
         "reach-left-right", "bc", "", hyperparameters(members[0][0]), config.spec, "", "", 8, 8
     )
     state = init(members, config.spec, normalize.identity(config.spec))
-    benchmark.save(Path("b"), kept, Training((3, 5), {}, 2, 1.0), members[0][0], state)
+    acting = prune_to_policy(members[0][0], config.spec, state)
+    benchmark.save(Path("b"), kept, Training((3, 5), {}, 2, 1.0), acting)
     (file,) = Path("b/agents").iterdir()
     name, policy = View(REACH.name, "left", (Path("clip.mp4"),), file, seed=5).actor(REACH)
     assert name == "BC"

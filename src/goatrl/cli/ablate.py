@@ -49,9 +49,7 @@ class Ablate:
     out: Path
     """The folder for all runs, the table and the figure."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file or minari:ID. With --group, the group's
-    own dataset if omitted.
-    """
+    """A dataset file or minari:ID. With --group, the group's own dataset if omitted."""
     environment: Annotated[str | None, arg(metavar="ID")] = None
     """The Gymnasium environment to evaluate in, as for `goat evaluate`. MODULE:ID imports the
     module first.

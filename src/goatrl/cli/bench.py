@@ -50,8 +50,8 @@ class Bench:
     seeds: int = 5
     """Number of seeds (0, 1, …). Recorded seeds are not trained again."""
     data: tuple[str, ...] = ()
-    """GROUP=FILE: a dataset file or minari:ID to use instead of the group's own. Several can
-    be given.
+    """GROUP=FILE: a dataset file or minari:ID to use instead of the group's own. Several can be
+    given.
     """
     updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates, for a quick trial; the group's if omitted."""

@@ -53,9 +53,7 @@ class Train:
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """The task group that provides the dataset, settings and tasks."""
     data: Annotated[Path | None, arg(metavar="FILE")] = None
-    """A dataset file or minari:ID, instead of the group's own
-    dataset.
-    """
+    """A dataset file or minari:ID, instead of the group's own dataset."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """The distance within which a goal counts as reached. Required for your own data without a
     group, unless its Minari metadata has it.

@@ -52,7 +52,8 @@ def waves(
     if threads is not None or wanted <= WAVE or not portable(group):
         for number in itertools.count(first):
             yield simulate(group, expert, seed, number, WAVE, threads)
-    yield from _on_all_cores(group, expert, seed, first, wanted)
+    else:
+        yield from _on_all_cores(group, expert, seed, first, wanted)
 
 
 def _on_all_cores(

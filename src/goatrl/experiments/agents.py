@@ -18,7 +18,7 @@ from goatrl.learn import normalize
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import composition
 from goatrl.training.offline import Members, init, prune_to_policy
-from goatrl.types import Algorithm, GoatError, TrainState
+from goatrl.types import GoatError, TrainState
 
 
 def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
@@ -32,14 +32,10 @@ def path(folder: Path, config: CellConfig, seeds: tuple[int, ...]) -> Path:
     return folder / "agents" / f"{config.path(folder).stem}--seeds-{text}.safetensors"
 
 
-def save(
-    folder: Path, config: CellConfig, training: Training, algorithm: Algorithm, agents: TrainState
-) -> None:
-    """Keep trained agents, for acting alone."""
+def save(folder: Path, config: CellConfig, training: Training, agents: TrainState) -> None:
+    """Keep trained agents, as `prune_to_policy` leaves them."""
     about = {**config.identity.to_json(), "training": dataclasses.asdict(training)}
-    checkpoint.save(
-        path(folder, config, training.seeds), prune_to_policy(algorithm, config.spec, agents), about
-    )
+    checkpoint.save(path(folder, config, training.seeds), agents, about)
 
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import jax
 
 from goatrl.experiments.finetuning import PlannedCurve
-from goatrl.experiments.grid import Batch, PlannedCell, batches
+from goatrl.experiments.grid import PlannedCell, Together, batches
 from goatrl.types import Algorithm, Spec
 
 FLOPS_PER_WEIGHT = (
@@ -38,7 +38,7 @@ def seconds(planned: Sequence[PlannedCell]) -> tuple[float, float]:
     )
 
 
-def order(waiting: list[Batch]) -> list[Batch]:
+def order(waiting: list[Together]) -> list[Together]:
     """What soon gives the cores much to simulate comes first, where they wait for a GPU."""
     if jax.default_backend() == "cpu":
         return waiting

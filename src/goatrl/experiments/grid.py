@@ -177,7 +177,7 @@ def plan(
     return planned
 
 
-Batch = list[PlannedCell]  # cells that train together
+Together = list[PlannedCell]  # cells that train in one program
 
 
 def run(
@@ -185,7 +185,7 @@ def run(
     planned: Iterable[PlannedCell],
     folder: Path,
     on_progress: OnProgress,
-    order: Callable[[list[Batch]], list[Batch]] = list,
+    order: Callable[[list[Together]], list[Together]] = list,
 ) -> list[str]:
     """Fill what is missing; agents are on disk as soon as they are trained, a cell as soon as it is
     evaluated.
@@ -261,7 +261,7 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
     return locked_call
 
 
-def batches(planned: Iterable[PlannedCell]) -> list[Batch]:
+def batches(planned: Iterable[PlannedCell]) -> list[Together]:
     """What is missing, in order, as lists of cells that train together: one program for all that
     have the same shapes.
 
@@ -276,7 +276,7 @@ def batches(planned: Iterable[PlannedCell]) -> list[Batch]:
         structure = jax.tree.structure(cell.algorithm)
         return where, structure, config.spec, config.updates, config.batch_size
 
-    found: dict[tuple[Any, ...], Batch] = {}
+    found: dict[tuple[Any, ...], Together] = {}
     for cell in planned:
         if cell.missing:
             found.setdefault(shape(cell), []).append(cell)
@@ -291,20 +291,29 @@ def _trained(
     cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress
 ) -> Trained:
     """The agents of some cells: those on disk, the others after training, all of them at once."""
-    files = [(cell, agents.path(folder, cell.config, cell.missing)) for cell in cells]
-    ready = [(cell, file) for cell, file in files if file.exists()]
+    rest = _untrained(cells, folder)
     try:
-        found = [(cell, *agents.load(file, _members(cell), cell.config)) for cell, file in ready]
+        found = [
+            (cell, *agents.load(_file(cell, folder), _members(cell), cell.config))
+            for cell in cells
+            if cell not in rest
+        ]
     except GoatError as error:
         raise GoatError(f"{error}; delete this file to retrain its agents") from None
-    rest = [cell for cell, file in files if not file.exists()]
     return found + (_train(rest, folder, opened, report) if rest else [])
+
+
+def _untrained(cells: Sequence[PlannedCell], folder: Path) -> list[PlannedCell]:
+    return [cell for cell in cells if not _file(cell, folder).exists()]
+
+
+def _file(cell: PlannedCell, folder: Path) -> Path:
+    return agents.path(folder, cell.config, cell.missing)
 
 
 def _compile(cells: Sequence[PlannedCell], folder: Path, opened: Open) -> None:
     """The program that will train some cells, unless all their agents are on disk."""
-    rest = [cell for cell in cells if not agents.path(folder, cell.config, cell.missing).exists()]
-    if rest:
+    if rest := _untrained(cells, folder):
         members, spec, datasets = _training(rest, opened)
         compile_ahead(members, spec, datasets, **_schedule(rest))
 
@@ -333,8 +342,9 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
         }
         training = Training(cell.missing, versions(), len(members), seconds, curves)
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
-        agents.save(folder, cell.config, training, cell.algorithm, state)
-        found.append((cell, training, prune_to_policy(cell.algorithm, cell.config.spec, state)))
+        acting = prune_to_policy(cell.algorithm, cell.config.spec, state)
+        agents.save(folder, cell.config, training, acting)
+        found.append((cell, training, acting))
     return found
 
 

@@ -91,10 +91,12 @@ class MujocoFamily(Family):
             jax.tree.map(lambda leaf, m=member: leaf[m : m + 1], agents)
             for member in range(members)
         ]
-        size = min(ROWS, -(-members * len(goals) // workers().count))  # something for every core
+        elsewhere = members * len(goals) > LARGEST and portable(self)
+        share = -(-members * len(goals) // workers().count)  # something for every core
+        size = min(ROWS, share) if elsewhere else ROWS
         slices = [slice(first, first + size) for first in range(0, len(goals), size)]
         pieces = list(itertools.product(range(members), slices))
-        if members * len(goals) <= LARGEST or not portable(self):
+        if not elsewhere:
             results: Generator[np.ndarray, None, None] = (
                 simulate(self, partial(act, *alone[member]), starts[at], goals[at], horizon)
                 for member, at in pieces

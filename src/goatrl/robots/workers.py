@@ -48,6 +48,7 @@ class Workers:
             self._own.process = _start()
             self._started.append(self._own.process)
         process: Process = self._own.process
+        # As bytes within the stream: what it cannot import fails this call, not the process.
         call = pickle.dumps((function, arguments))
         try:
             pickle.dump(call, _open(process.stdin))

@@ -161,7 +161,8 @@ def configure(
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
     entry = algorithms.get(algorithm)
     built = entry.build(problem.settings)
-    check_contract(entry, built, problem.spec, problem.settings.batch_size)
+    batch_size = problem.settings.batch_size if batch_size is None else batch_size
+    check_contract(entry, built, problem.spec, batch_size)
     built = override(built, overrides or {})
     updates = problem.settings.updates if updates is None else updates
     every = built.target_period
@@ -177,7 +178,7 @@ def configure(
         spec=problem.spec,
         seeds=seeds,
         updates=updates,
-        batch_size=problem.settings.batch_size if batch_size is None else batch_size,
+        batch_size=batch_size,
         interval=interval,
         revisions={entry.name: entry.revision},
         **described(built),
