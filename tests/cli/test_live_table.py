@@ -23,7 +23,7 @@ SUITE = suites.get("paper")
 
 def planned(group: str, label: str) -> PlannedCell:
     nothing: Any = None
-    return PlannedCell(label, tasks.get(group), None, nothing, nothing, None, (0,), ())
+    return PlannedCell(SUITE, label, tasks.get(group), None, nothing, nothing, None, (0,), ())
 
 
 def screen(board: LiveTable) -> str:

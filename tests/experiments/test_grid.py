@@ -46,10 +46,10 @@ def test_agents_that_were_trained_are_evaluated_without_training_again(
     with monkeypatch.context() as patch:
         patch.setattr(grid, "evaluate", killed)
         with pytest.raises(KeyboardInterrupt):
-            grid.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None)
+            grid.run(plan(tmp_path, "bc"), tmp_path, lambda progress: None)
     assert not records.read_all(tmp_path)
     monkeypatch.setattr(grid, "train", forbidden)
-    assert grid.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None) == []
+    assert grid.run(plan(tmp_path, "bc"), tmp_path, lambda progress: None) == []
     (cell,) = records.read_all(tmp_path)
     assert cell.seeds == (0, 1)
 
@@ -57,7 +57,7 @@ def test_agents_that_were_trained_are_evaluated_without_training_again(
 def test_a_dataset_is_opened_only_if_something_is_to_be_trained_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid.run(SUITE, plan(tmp_path, "bc"), tmp_path, lambda progress: None)
+    grid.run(plan(tmp_path, "bc"), tmp_path, lambda progress: None)
     asked: list[str] = []
 
     def again(seeds: int, **named: Any) -> list[grid.PlannedCell]:
@@ -84,7 +84,7 @@ def test_a_folder_has_one_dataset_for_each_group(tmp_path: Path) -> None:
             SUITE, tmp_path, seeds=1, groups=[GROUP], algorithm_names=[name], updates=8, data=data
         )
 
-    grid.run(SUITE, again("bc", {GROUP: other}), tmp_path, lambda progress: None)
+    grid.run(again("bc", {GROUP: other}), tmp_path, lambda progress: None)
     assert [cell.missing for cell in again("bc")] == [()], "printing it again needs no dataset"
     assert [cell.missing for cell in again("gcsl", {GROUP: other})] == [(0,)]
     with pytest.raises(
@@ -105,18 +105,18 @@ def test_kept_agents_that_do_not_fit_are_refused_with_what_to_do(tmp_path: Path)
         },
     )
     with pytest.raises(GoatError, match=r"does not fit.*; delete this file to retrain its agents"):
-        grid.run(SUITE, [planned], tmp_path, lambda progress: None)
+        grid.run([planned], tmp_path, lambda progress: None)
 
 
 def test_the_same_numbers_as_without_a_break(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("one", "other"):
-        grid.run(SUITE, plan(tmp_path / name, "gcsl"), tmp_path / name, lambda progress: None)
+        grid.run(plan(tmp_path / name, "gcsl"), tmp_path / name, lambda progress: None)
     (record,) = records.read_all(tmp_path / "one")
     record.config.path(tmp_path / "one").unlink()
     monkeypatch.setattr(grid, "train", forbidden)
-    grid.run(SUITE, plan(tmp_path / "one", "gcsl"), tmp_path / "one", lambda progress: None)
+    grid.run(plan(tmp_path / "one", "gcsl"), tmp_path / "one", lambda progress: None)
     (again,), (whole,) = (records.read_all(tmp_path / name) for name in ("one", "other"))
     assert again.episodes.equals(whole.episodes)
     assert again.trainings[0].curves == whole.trainings[0].curves
@@ -130,10 +130,9 @@ def test_two_runs_on_one_folder_keep_all_seeds(tmp_path: Path, second: int) -> N
     plans = [plan(tmp_path / "both", "bc", seeds=seeds) for seeds in (2, second)]
     assert all(cell.recorded is None for planned in plans for cell in planned)
     for planned in plans:
-        grid.run(SUITE, planned, tmp_path / "both", lambda progress: None)
+        grid.run(planned, tmp_path / "both", lambda progress: None)
     for seeds in (2, second):
         grid.run(
-            SUITE,
             plan(tmp_path / "sequence", "bc", seeds=seeds),
             tmp_path / "sequence",
             lambda progress: None,
@@ -162,7 +161,7 @@ def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
     suite = dataclasses.replace(SUITE, columns=columns)
     cells = grid.plan(suite, tmp_path, seeds=1, groups=[GROUP], updates=8)
     assert [len(batch) for batch in grid.batches(cells)] == [3], "they would train together"
-    (failure,) = grid.run(suite, cells, tmp_path, lambda progress: None)
+    (failure,) = grid.run(cells, tmp_path, lambda progress: None)
     assert failure.startswith("wild on Expert 10: ")
     assert {cell.label for cell in records.read_all(tmp_path)} == {"tame", "brisk"}
 
@@ -209,7 +208,7 @@ def test_evaluating_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:
         next(cell for cell in plan(tmp_path, "bc", "wgcsl") if cell.label == label)
         for label in ("Goal BC", "WGCSL")
     ]
-    assert grid.run(SUITE, cells, tmp_path, watch) == []
+    assert grid.run(cells, tmp_path, watch) == []
     assert len(records.read_all(tmp_path)) == 2
 
 
@@ -230,14 +229,14 @@ def test_an_interruption_of_training_ends_evaluating_too(tmp_path: Path) -> None
         for label in ("Goal BC", "WGCSL")
     ]
     with pytest.raises(KeyboardInterrupt):
-        grid.run(SUITE, cells, tmp_path, watch)
+        grid.run(cells, tmp_path, watch)
     assert (
         len(list((tmp_path / "agents").iterdir())) == 1
     )  # of BC, whose record says no more than its agents
 
 
 def test_a_record_keeps_the_course_of_every_metric(tmp_path: Path) -> None:
-    grid.run(SUITE, plan(tmp_path, "wgcsl"), tmp_path, lambda progress: None)
+    grid.run(plan(tmp_path, "wgcsl"), tmp_path, lambda progress: None)
     (cell,) = records.read_all(tmp_path)
     (training,) = cell.trainings
     assert {"policy_loss", "value", "weight"} <= set(training.curves)
@@ -247,7 +246,7 @@ def test_a_record_keeps_the_course_of_every_metric(tmp_path: Path) -> None:
 
 def test_one_agent_acts_as_it_was_evaluated(tmp_path: Path) -> None:
     (planned,) = plan(tmp_path, "goat")
-    grid.run(SUITE, [planned], tmp_path, lambda progress: None)
+    grid.run([planned], tmp_path, lambda progress: None)
     (cell,) = records.read_all(tmp_path)
     file = agents.path(tmp_path, planned.config, (0, 1))
     kept = agents.read(file)
@@ -328,7 +327,7 @@ def test_cells_of_equal_shape_train_together(
         assert [len(cells) for cells in together] == shares
         with monkeypatch.context() as patch:
             patch.setattr(grid, "batches", lambda cells, together=together: together)
-            assert grid.run(SUITE, cells, folders[backend], lambda progress: None) == []
+            assert grid.run(cells, folders[backend], lambda progress: None) == []
     apart, packed = (
         {(c.config.group, c.label): c for c in records.read_all(f)} for f in folders.values()
     )
@@ -341,7 +340,7 @@ def test_cells_of_equal_shape_train_together(
     monkeypatch.setattr(grid, "train", forbidden)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     monkeypatch.setattr(grid, "_looking_ahead", lambda: 0)
-    assert grid.run(SUITE, planned(folders["gpu"]), folders["gpu"], lambda progress: None) == []
+    assert grid.run(planned(folders["gpu"]), folders["gpu"], lambda progress: None) == []
     for cell in records.read_all(folders["gpu"]):
         assert cell.episodes.equals(packed[cell.config.group, cell.label].episodes)
 
@@ -382,7 +381,7 @@ def test_suites_share_the_cells_that_they_have_in_common(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CQL+HER is also the column α = 1 of another suite: recorded once, shown in both."""
-    grid.run(SUITE, plan(tmp_path, "cql_her", seeds=1), tmp_path, lambda progress: None)
+    grid.run(plan(tmp_path, "cql_her", seeds=1), tmp_path, lambda progress: None)
     sweep = suites.get("pointreach-cql-alpha")
     (shared,) = grid.suite_cells(sweep, tmp_path)
     assert (shared.suite, shared.label) == (sweep.name, "alpha=1")
@@ -392,7 +391,7 @@ def test_suites_share_the_cells_that_they_have_in_common(
 
 
 def test_a_column_that_was_added_belongs_to_its_suite_alone(tmp_path: Path) -> None:
-    grid.run(SUITE, plan(tmp_path, "marwil_her", seeds=1), tmp_path, lambda progress: None)
+    grid.run(plan(tmp_path, "marwil_her", seeds=1), tmp_path, lambda progress: None)
     assert [cell.label for cell in grid.suite_cells(SUITE, tmp_path)] == ["MARWIL+HER"]
     assert not grid.suite_cells(suites.get("pointreach-cql-alpha"), tmp_path)
 

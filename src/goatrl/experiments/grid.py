@@ -56,6 +56,7 @@ COMPILED_AHEAD = 2  # programs, while another one trains on a GPU
 class PlannedCell:
     """A cell that is wanted, with what its folder already holds of it."""
 
+    suite: Suite
     label: str
     group: TaskGroup
     data: Path | None  # the dataset, if it is not the group's own
@@ -164,6 +165,7 @@ def plan(
             evaluated = evaluated_tasks(suite, group, config)
             planned.append(
                 PlannedCell(
+                    suite,
                     column.label,
                     group,
                     data.get(name),
@@ -181,7 +183,6 @@ Together = list[PlannedCell]  # cells that train in one program
 
 
 def run(
-    suite: Suite,
     planned: Iterable[PlannedCell],
     folder: Path,
     on_progress: OnProgress,
@@ -229,7 +230,7 @@ def run(
                         failures.append(f"{title(together)}: {error}")
                     continue
                 evaluating.extend(
-                    evaluator.submit(_evaluate, suite, *each, folder, report) for each in trained
+                    evaluator.submit(_evaluate, *each, folder, report) for each in trained
                 )
                 while evaluating and (len(evaluating) > MOST_WAITING or evaluating[0].done()):
                     evaluating.popleft().result()
@@ -381,7 +382,6 @@ def _learning_curves(reports: Sequence[np.ndarray]) -> list[list[float]]:
 
 
 def _evaluate(
-    suite: Suite,
     cell: PlannedCell,
     training: Training,
     state: TrainState,
@@ -392,7 +392,9 @@ def _evaluate(
         report(Progress([cell], "evaluating", done, total))
 
     episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
-    whole = records.add(folder, Cell(suite.name, cell.label, cell.config, (training,), episodes))
+    whole = records.add(
+        folder, Cell(cell.suite.name, cell.label, cell.config, (training,), episodes)
+    )
     report(Progress([cell], "evaluating", 1, 1, recorded=whole))
 
 

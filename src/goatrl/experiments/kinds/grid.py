@@ -81,6 +81,7 @@ class Grid(OfSuite):
         group, data = tasks.get(config.group), job.about["data"]
         entry = algorithms.recorded(config.algorithm, config.source, job.label)
         return PlannedCell(
+            self.suite,
             job.label,
             group,
             None if data is None else Path(data),
@@ -94,7 +95,7 @@ class Grid(OfSuite):
     def run(
         self, planned: Sequence[PlannedCell], folder: Path, on_progress: OnProgress
     ) -> list[str]:
-        return grid.run(self.suite, planned, folder, on_progress, estimate.order)
+        return grid.run(planned, folder, on_progress, estimate.order)
 
     def brief(self, record: Cell) -> str:
         """Success on seen and on unseen goals, or on each task where they are not told apart."""
