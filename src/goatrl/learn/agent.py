@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from goatrl.learn import normalize
-from goatrl.learn.networks import Architecture, init_mlp, policy_action
+from goatrl.learn.networks import Architecture, init_mlp, policy_action, without_gradient
 from goatrl.learn.policies import DDPGObjective, Policy, WeightedBC
 from goatrl.learn.samplers import Hindsight
 from goatrl.learn.values import Value
@@ -71,7 +71,7 @@ class Agent:
         """The policy first, then the critics, on the same batch and both from the parameters before
         this update.
         """
-        params, target = state.params, state.target
+        params, target = state.params, without_gradient(state.target)
         gradients = {"policy": None, "value": ()}
         gradients["policy"], weight_state, metrics = self.policy.gradients(
             params, target, state.weight_state, self.value, batch, self.discount, state.step

@@ -12,8 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from goatrl.learn import fused
 from goatrl.types import GoatError, Pytree, pytree, static
 
+_MATRIX = jax.tree_util.DictKey("w")
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
 
 
@@ -82,15 +84,43 @@ def init_ensemble(
     return members
 
 
+def without_gradient(networks: Pytree) -> Pytree:
+    """The same networks for passes through which no gradient flows.
+
+    Where that is faster, their matrices have half precision: its mantissa is that of TF32, to which
+    a GPU rounds the factors of every product anyway.
+    """
+    fixed = jax.lax.stop_gradient(networks)
+    if not fused.available():
+        return fixed
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: leaf.astype(jnp.float16) if path[-1:] == (_MATRIX,) else leaf, fixed
+    )
+
+
 def mlp(network: MLP, *inputs: jax.Array) -> jax.Array:
-    """The network on the concatenated inputs, without a last activation: (B, …) → (B, outputs)."""
+    """The network on the concatenated inputs, without a last activation: (B, …) → (B, outputs).
+
+    Products have the precision of the network's matrices. Their sums, and what follows, have single
+    precision: an advantage is a difference of values of up to 50, of which half precision keeps no
+    more than one digit behind the point.
+    """
+    if fused.fits(network.layers, network.activation, inputs[0].shape[0]):
+        return fused.forward(network.layers, *inputs)
+    *hidden, last = network.layers
     x = jnp.concatenate(inputs, axis=-1)
     activation = ACTIVATIONS[network.activation]
-    for layer in network.layers[:-1]:
-        x = activation(x @ layer["w"] + layer["b"][None])
+    for layer in hidden:
+        x = activation(_affine(layer, x))
         if "scale" in layer:
             x = layer_norm(x, layer["scale"], layer["shift"])
-    return x @ network.layers[-1]["w"] + network.layers[-1]["b"][None]
+    return _affine(last, x)
+
+
+def _affine(layer: Pytree, x: jax.Array) -> jax.Array:
+    weights = layer["w"]
+    product = jnp.matmul(x.astype(weights.dtype), weights, preferred_element_type=jnp.float32)
+    return product + layer["b"][None]
 
 
 def layer_norm(x: jax.Array, scale: jax.Array, shift: jax.Array) -> jax.Array:

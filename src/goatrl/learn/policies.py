@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from goatrl.learn.networks import Architecture, policy_action
+from goatrl.learn.networks import Architecture, policy_action, without_gradient
 from goatrl.learn.values import Value
 from goatrl.learn.weights import Weight, WeightInputs
 from goatrl.types import Batch, Metrics, Pytree, Spec, pytree
@@ -94,9 +94,10 @@ class WeightedBC:
         )
         advantage, values = jnp.zeros_like(batch.reward), jnp.zeros_like(batch.reward)[None]
         if value is not None:
-            next_action = policy_action(params["policy"], batch.next_observation, batch.goal)
+            fixed = without_gradient(params)
+            next_action = policy_action(fixed["policy"], batch.next_observation, batch.goal)
             advantage, values = value.advantage(
-                params["value"], target["value"], batch, action, next_action, discount
+                fixed["value"], target["value"], batch, action, next_action, discount
             )
         inputs = WeightInputs(batch, advantage, values, discount, step)
         weight, carries = jnp.ones_like(batch.reward), []

@@ -20,7 +20,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from goatrl.learn.networks import Architecture, init_ensemble, init_mlp, mlp, scalar_ensemble
+from goatrl.learn.networks import (
+    Architecture,
+    init_ensemble,
+    init_mlp,
+    mlp,
+    scalar_ensemble,
+    without_gradient,
+)
 from goatrl.types import Batch, GoatError, Metrics, Pytree, Spec, pytree, static
 
 
@@ -123,11 +130,11 @@ class CQLPenalty:
         candidates = jax.random.uniform(
             propose, (self.actions, batch.action.shape[-1]), minval=-1.0, maxval=1.0
         )
-        size = batch.action.shape[0]
+        size, fixed = batch.action.shape[0], without_gradient(params)
 
         def q_of(candidate: jax.Array) -> jax.Array:
             action = jnp.broadcast_to(candidate[None], (size, candidate.shape[0]))
-            return scalar_ensemble(params, batch.observation, batch.goal, action)
+            return scalar_ensemble(fixed, batch.observation, batch.goal, action)
 
         logits = jnp.logaddexp(jax.vmap(q_of)(candidates), jnp.log(1e-4))  # log(exp(Q) + 1e-4)
         chosen = jax.random.categorical(choose, jax.lax.stop_gradient(logits), axis=0)  # (N, B)
@@ -276,7 +283,8 @@ class ImplicitQ:
         q_target = mlp(target["q"], batch.observation, batch.goal, batch.action)[:, 0]
         v = mlp(params["v"], batch.observation, batch.goal)[:, 0]
         v_loss = jnp.mean(expectile_loss(jax.lax.stop_gradient(q_target) - v, self.tau))
-        next_v = mlp(params["v"], batch.next_observation, batch.goal)[:, 0]
+        fixed = without_gradient(params["v"])
+        next_v = mlp(fixed, batch.next_observation, batch.goal)[:, 0]
         q = mlp(params["q"], batch.observation, batch.goal, batch.action)[:, 0]
         q_loss = jnp.mean(squared_loss(td_target(batch.reward, next_v, discount) - q))
         return v_loss + q_loss, {"value_loss": v_loss + q_loss, "value": jnp.mean(v)}
