@@ -103,6 +103,21 @@ def _give_memory_back() -> None:
         LIBC.malloc_trim(0)
 
 
+@pytest.fixture
+def compilations() -> Iterator[list[str]]:
+    """The names of all programs that are compiled, or read from the cache on disk, from now on."""
+    found: list[str] = []
+
+    def listen(event: str, seconds: float, **about: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            found.append(str(about["fun_name"]).removeprefix("jit(").removesuffix(")"))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    jax.clear_caches()
+    yield found
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
 @pytest.fixture(scope="session")
 def reference_data() -> Path:
     """The authors' own files; they are not part of the repository."""

@@ -161,9 +161,31 @@ def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
     suite = dataclasses.replace(SUITE, columns=columns)
     cells = grid.plan(suite, tmp_path, seeds=1, groups=[GROUP], updates=8)
     assert [len(batch) for batch in grid.batches(cells)] == [3], "they would train together"
-    (failure,) = grid.run(cells, tmp_path, lambda progress: None)
+    told: list[Progress] = []
+    (failure,) = grid.run(cells, tmp_path, told.append)
     assert failure.startswith("wild on Expert 10: ")
+    trained = [progress for progress in told if progress.what == "training"]
+    begun = {tuple(each.cells) for each in trained}
+    assert begun == {tuple(each.cells) for each in trained if each.done == each.total}
+    assert [len(each.cells) for each in trained if each.diverged] == [3, 1]
     assert {cell.label for cell in records.read_all(tmp_path)} == {"tame", "brisk"}
+
+
+def test_training_compiles_nothing_that_was_not_compiled_before(
+    tmp_path: Path, compilations: list[str]
+) -> None:
+    """So that the time of the one is not the other's, on a processor as on a GPU."""
+    found: dict[str, list[str]] = {}
+
+    def watch(progress: Progress) -> None:
+        if progress.what in ("compiling", "training") and progress.done in (0, progress.total):
+            if progress.done:
+                found[progress.what] = list(compilations)
+            compilations.clear()
+
+    grid.run(plan(tmp_path, "wgcsl"), tmp_path, watch)
+    assert found["compiling"].count("run_chunk") == 1
+    assert "run_chunk" not in found["training"]
 
 
 def test_agents_of_many_seeds_have_short_names(tmp_path: Path) -> None:

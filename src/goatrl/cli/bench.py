@@ -12,9 +12,17 @@ from goatrl.cli.console import console, dataset_files, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.live_table import LiveTable, live
 from goatrl.disk.files import write_text
-from goatrl.experiments import experiment, kinds  # noqa: F401 (they register themselves)
+from goatrl.experiments import experiment, kinds, spent  # noqa: F401 (they register themselves)
 from goatrl.experiments.claims import Outcome, Verdict
-from goatrl.experiments.experiment import Executor, Experiment, LocalExecutor, Planned, Request
+from goatrl.experiments.experiment import (
+    Executor,
+    Experiment,
+    LocalExecutor,
+    Planned,
+    Progress,
+    Request,
+)
+from goatrl.experiments.spent import Breakdown, Spent
 from goatrl.report import kinds as shown  # noqa: F401 (they register themselves)
 from goatrl.report import presentation
 from goatrl.runs.folder import Interrupted
@@ -81,16 +89,27 @@ class Bench:
         )
         for note in chosen.notes(planned):
             console.print(note)
+        jobs = [chosen.job(each) for each in planned if each.missing]
+        listener = Spent()
         with live(LiveTable(planned, chosen.brief)) as table:
+
+            def show(progress: Progress) -> None:
+                listener.show(progress)
+                table.show(progress)
+
             try:
-                jobs = [chosen.job(each) for each in planned if each.missing]
                 executor: Executor = LocalExecutor()
-                failures = executor.run(jobs, folder, table.show)
+                failures = executor.run(jobs, folder, show)
             except KeyboardInterrupt:
                 raise Interrupted(
                     f"stopped; finished work is saved in {folder}; rerun the command to resume"
                 ) from None
+        taken = Breakdown.of(listener)
         publish(chosen, folder, planned)
+        if jobs:
+            for line in taken.lines():
+                console.print(line, highlight=False, soft_wrap=True)
+            spent.record(folder, taken.to_json(chosen.name, jobs))
         if failures:
             raise Diverged("; ".join(failures))
 

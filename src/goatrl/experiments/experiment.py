@@ -8,13 +8,15 @@ and on the page, is told in `goatrl.report.presentation`, under the same kind.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.suites import Column
 from goatrl.tasks import TaskGroup
+from goatrl.training.offline import Diverged
 from goatrl.types import GoatError, unknown
 
 OPTIONS = ("groups", "data", "episodes")  # that not every experiment takes
@@ -87,6 +89,7 @@ class Progress:
     losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
     success: Mapping[str, float] = dataclasses.field(default_factory=dict)
     recorded: Any | None = None  # the one record that is ready now
+    diverged: bool = False
 
     @property
     def title(self) -> str:
@@ -94,6 +97,18 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+
+
+@contextmanager
+def reported_if_diverged(
+    cells: Sequence[Planned], what: str, total: int, on_progress: OnProgress
+) -> Iterator[None]:
+    """Work that diverges is over, too: whoever listens learns it."""
+    try:
+        yield
+    except Diverged:
+        on_progress(Progress(cells, what, total, total, diverged=True))
+        raise
 
 
 def title(cells: Sequence[Planned]) -> str:

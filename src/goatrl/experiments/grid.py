@@ -28,7 +28,7 @@ from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import agents, records
-from goatrl.experiments.experiment import OnProgress, Progress, title
+from goatrl.experiments.experiment import OnProgress, Progress, reported_if_diverged, title
 from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Column, Suite
 from goatrl.learn.parameters import described, override
@@ -216,10 +216,15 @@ def run(
         try:
             while waiting:
                 for later in itertools.islice(waiting, len(compiled), _looking_ahead()):
-                    compiled.append(compiler.submit(_compile, later, folder, opened))
+                    later = _untrained(later, folder)
+                    compiled.append(compiler.submit(_compile, later, opened))
                 together = waiting.popleft()
-                if compiled:
-                    compiled.popleft().result()
+                ahead = compiled.popleft() if compiled else None
+                if rest := _untrained(together, folder):
+                    # where nothing compiles ahead, here: training then takes its own time only
+                    report(Progress(rest, "compiling", 0, 1))
+                    _compile(rest, opened) if ahead is None else ahead.result()
+                    report(Progress(rest, "compiling", 1, 1))
                 try:
                     trained = _trained(together, folder, opened, report)
                 except Diverged as error:
@@ -312,11 +317,11 @@ def _file(cell: PlannedCell, folder: Path) -> Path:
     return agents.path(folder, cell.config, cell.missing)
 
 
-def _compile(cells: Sequence[PlannedCell], folder: Path, opened: Open) -> None:
-    """The program that will train some cells, unless all their agents are on disk."""
-    if rest := _untrained(cells, folder):
-        members, spec, datasets = _training(rest, opened)
-        compile_ahead(members, spec, datasets, **_schedule(rest))
+def _compile(cells: Sequence[PlannedCell], opened: Open) -> None:
+    """The program that will train some cells, if there are any."""
+    if cells:
+        members, spec, datasets = _training(cells, opened)
+        compile_ahead(members, spec, datasets, **_schedule(cells))
 
 
 def _members(cell: PlannedCell) -> list[tuple[Algorithm, int]]:
@@ -328,11 +333,12 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
     members, spec, datasets = _training(cells, opened)
     report(Progress(cells, "training", 0, config.updates))
     started, reports = time.perf_counter(), []
-    for chunk in train(members, spec, datasets, updates=config.updates, **_schedule(cells)):
-        chunk.check_finite([seed for _, seed in members])
-        reports.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
-        losses = {name: float(values.mean()) for name, values in reports[-1].items()}
-        report(Progress(cells, "training", chunk.step, config.updates, losses))
+    with reported_if_diverged(cells, "training", config.updates, report):
+        for chunk in train(members, spec, datasets, updates=config.updates, **_schedule(cells)):
+            chunk.check_finite([seed for _, seed in members])
+            reports.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
+            losses = {name: float(values.mean()) for name, values in reports[-1].items()}
+            report(Progress(cells, "training", chunk.step, config.updates, losses))
     seconds = time.perf_counter() - started
     found, position = [], 0
     for cell in cells:
@@ -391,6 +397,7 @@ def _evaluate(
     def evaluated(done: int, total: int) -> None:
         report(Progress([cell], "evaluating", done, total))
 
+    evaluated(0, 1)
     episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
     whole = records.add(
         folder, Cell(cell.suite.name, cell.label, cell.config, (training,), episodes)
