@@ -15,6 +15,7 @@ from hypothesis import settings as hypothesis_settings
 
 from goatrl import tasks
 from goatrl.data import of_group
+from goatrl.experiments import estimate
 from goatrl.types import Episodes, make_episodes
 
 # Each worker has one core of two; more threads of XLA would only wait for each other.
@@ -94,6 +95,13 @@ def _memory_is_bounded() -> Iterator[None]:
     yield
     if STATM.exists() and int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > MEMORY:
         _give_memory_back()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_learned_from_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """About how long something takes; nor do tests depend on what was learned before."""
+    file = tmp_path.with_name(f"{tmp_path.name}-estimates") / "ratios.json"
+    monkeypatch.setattr(estimate, "_file", lambda: file)
 
 
 def _give_memory_back() -> None:

@@ -16,7 +16,7 @@ import safetensors
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.disk import checkpoint
-from goatrl.experiments import agents, estimate, grid, paper, records, statistics, suites
+from goatrl.experiments import agents, grid, paper, records, statistics, suites
 from goatrl.experiments.grid import Progress
 from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
@@ -387,16 +387,6 @@ def test_a_cell_that_the_main_table_shares_has_its_map_whichever_suite_runs_it()
         "c=3",
         "c=7",
     ]
-
-
-def test_an_expected_time_grows_with_what_is_missing(tmp_path: Path) -> None:
-    few, many = (estimate.seconds(plan(tmp_path, *names)) for names in (["bc"], ["bc", "goat"]))
-    assert 0 < few[0] < many[0]
-    push = tasks.get("push-left-right")
-    robots = [
-        dataclasses.replace(cell, group=push, tasks=push.tasks) for cell in plan(tmp_path, "bc")
-    ]
-    assert estimate.seconds(robots)[1] > 0 == few[1]
 
 
 def test_suites_share_the_cells_that_they_have_in_common(

@@ -216,14 +216,15 @@ def run(
         try:
             while waiting:
                 for later in itertools.islice(waiting, len(compiled), _looking_ahead()):
-                    later = _untrained(later, folder)
-                    compiled.append(compiler.submit(_compile, later, opened))
+                    compiled.append(compiler.submit(_compile, untrained(later, folder), opened))
                 together = waiting.popleft()
                 ahead = compiled.popleft() if compiled else None
-                if rest := _untrained(together, folder):
-                    # where nothing compiles ahead, here: training then takes its own time only
+                if rest := untrained(together, folder):
                     report(Progress(rest, "compiling", 0, 1))
-                    _compile(rest, opened) if ahead is None else ahead.result()
+                    if ahead is None:
+                        _compile(rest, opened)  # training would, and its time would not be its own
+                    else:
+                        ahead.result()
                     report(Progress(rest, "compiling", 1, 1))
                 try:
                     trained = _trained(together, folder, opened, report)
@@ -297,7 +298,7 @@ def _trained(
     cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress
 ) -> Trained:
     """The agents of some cells: those on disk, the others after training, all of them at once."""
-    rest = _untrained(cells, folder)
+    rest = untrained(cells, folder)
     try:
         found = [
             (cell, *agents.load(_file(cell, folder), _members(cell), cell.config))
@@ -309,7 +310,8 @@ def _trained(
     return found + (_train(rest, folder, opened, report) if rest else [])
 
 
-def _untrained(cells: Sequence[PlannedCell], folder: Path) -> list[PlannedCell]:
+def untrained(cells: Sequence[PlannedCell], folder: Path) -> list[PlannedCell]:
+    """Those without agents on disk."""
     return [cell for cell in cells if not _file(cell, folder).exists()]
 
 
