@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import threading
 import time
 from collections import deque
@@ -35,6 +36,7 @@ from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
 from goatrl.runs.offline import check_contract
 from goatrl.tasks import Task, TaskGroup
+from goatrl.training import memory
 from goatrl.training.offline import (
     Diverged,
     check_schedule,
@@ -50,6 +52,9 @@ from goatrl.types import Algorithm, Episodes, GoatError, Settings, Spec, TrainSt
 # agents.
 EVALUATED_AT_ONCE, MOST_WAITING = 3, 40
 COMPILED_AHEAD = 2  # programs, while another one trains on a GPU
+# Of one program. More agents at once hardly train faster, while the cores wait longer for the first
+# of them, and an interruption loses all.
+MOST_MEMBERS = 30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -194,12 +199,12 @@ def run(
     Returns what diverged, which stops no other cell.
     """
     failures: list[str] = []
-    waiting = deque(order(batches(planned)))
+    opened = once(open_problem)
+    waiting = deque(order(batches(planned, opened)))
     if waiting:
         with locked(folder):
             # a folder in which nothing could be recorded is refused before anything is trained
             pass
-    opened = once(open_problem)
     stopping = threading.Event()
 
     def report(progress: Progress) -> None:
@@ -268,9 +273,12 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
     return locked_call
 
 
-def batches(planned: Iterable[PlannedCell]) -> list[Together]:
+Open = Callable[[str, Path | None], Problem]
+
+
+def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list[Together]:
     """What is missing, in order, as lists of cells that train together: one program for all that
-    have the same shapes.
+    have the same shapes, as far as the device's memory and `MOST_MEMBERS` allow.
 
     A processor gains nothing from more agents at once, and an interruption would lose all of them:
     there, cells of one group train together.
@@ -287,10 +295,50 @@ def batches(planned: Iterable[PlannedCell]) -> list[Together]:
     for cell in planned:
         if cell.missing:
             found.setdefault(shape(cell), []).append(cell)
+    most = memory.available()
+
+    @functools.cache
+    def dataset(group: str, data: Path | None) -> int:
+        return memory.of_arrays(opened(group, data).episodes)
+
+    def fits(cells: Together) -> bool:
+        members, one = _count(cells), cells[0]
+        if members > MOST_MEMBERS:
+            return False
+        if math.isinf(most):  # no dataset need be opened
+            return True
+        datasets = sum(dataset(*place) for place in {(c.config.group, c.data) for c in cells})
+        return datasets + members * memory.of_member(one.algorithm, one.config.spec) <= most
+
+    return [piece for cells in found.values() for piece in _split(cells, fits)]
+
+
+def _split(cells: Together, fits: Callable[[Together], bool]) -> list[Together]:
+    """In order, into as few and as even pieces of whole cells as fit. A single cell always does:
+    there is no less.
+    """
+    for count in range(1, len(cells)):
+        pieces = _pieces(cells, count)
+        if all(len(piece) == 1 or fits(piece) for piece in pieces):
+            return pieces
+    return [[cell] for cell in cells]
+
+
+def _pieces(cells: Together, count: int) -> list[Together]:
+    """Every cell goes where the middle of its members lies, if all are cut into equal parts."""
+    found: dict[int, Together] = {}
+    members, before = _count(cells), 0
+    for cell in cells:
+        middle = 2 * before + len(cell.missing)
+        found.setdefault(count * middle // (2 * members), []).append(cell)
+        before += len(cell.missing)
     return list(found.values())
 
 
-Open = Callable[[str, Path | None], Problem]
+def _count(cells: Sequence[PlannedCell]) -> int:
+    return sum(len(cell.missing) for cell in cells)
+
+
 Trained = list[tuple[PlannedCell, Training, TrainState]]
 
 

@@ -17,6 +17,7 @@ import jax
 from goatrl.disk.files import locked, write_text
 from goatrl.experiments.estimate import duration
 from goatrl.experiments.experiment import Job, Progress
+from goatrl.training import memory
 
 FILE = "time.jsonl"
 SIMULATED = "evaluating"  # the cores do it; whatever else is reported keeps the device busy
@@ -73,14 +74,13 @@ class Breakdown:
     @classmethod
     def of(cls, spent: Spent) -> Breakdown:
         whole, kinds = spent.whole, spent.kinds
-        stats = jax.local_devices()[0].memory_stats() or {}
         return cls(
             whole,
             {what: spent.seconds([what]) for what in kinds},
             whole - spent.seconds(kinds),
             whole - spent.seconds([what for what in kinds if what != SIMULATED]),
             whole - spent.seconds([SIMULATED]),
-            stats.get("peak_bytes_in_use"),
+            memory.counted().get("peak_bytes_in_use"),
         )
 
     def lines(self) -> list[str]:
