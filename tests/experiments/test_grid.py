@@ -171,21 +171,23 @@ def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
     assert {cell.label for cell in records.read_all(tmp_path)} == {"tame", "brisk"}
 
 
+@pytest.mark.parametrize("ahead", [0, 3], ids=["a processor", "a GPU"])
 def test_training_compiles_nothing_that_was_not_compiled_before(
-    tmp_path: Path, compilations: list[str]
+    tmp_path: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:
-    """So that the time of the one is not the other's, on a processor as on a GPU."""
-    found: dict[str, list[str]] = {}
+    """So that the time of the one is not the other's."""
+    told: list[tuple[str, int]] = []
+    before: dict[tuple[str, int], int] = {}
 
     def watch(progress: Progress) -> None:
-        if progress.what in ("compiling", "training") and progress.done in (0, progress.total):
-            if progress.done:
-                found[progress.what] = list(compilations)
-            compilations.clear()
+        if progress.what != "evaluating" and progress.done in (0, progress.total):
+            told.append((progress.what, progress.done))
+            before[told[-1]] = compilations.count("run_chunk")
 
+    monkeypatch.setattr(grid, "_looking_ahead", lambda: ahead)
     grid.run(plan(tmp_path, "wgcsl"), tmp_path, watch)
-    assert found["compiling"].count("run_chunk") == 1
-    assert "run_chunk" not in found["training"]
+    assert told == [("compiling", 0), ("compiling", 1), ("training", 0), ("training", 8)]
+    assert [before[each] for each in told[1:]] == [1, 1, 1]
 
 
 def test_agents_of_many_seeds_have_short_names(tmp_path: Path) -> None:

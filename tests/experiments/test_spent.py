@@ -77,12 +77,12 @@ def test_what_is_told_and_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "took 22 s: compiling 2 s, training 15 s, evaluating 10 s (partly at the same time), "
         "other 3 s"
     ], "a processor counts no bytes, and is device and cores in one"
-    about = whole.to_json("paper", JOBS)
+    about = whole.to_json(JOBS)
     assert about | {"started": "", "device": "", "cores": 0} == {
         "started": "",
         "device": "",
         "cores": 0,
-        "suite": "paper",
+        "suites": ["paper"],
         "cells": 2,
         "members": 5,
         "seconds": 22.0,
@@ -107,7 +107,7 @@ def test_what_is_told_and_recorded(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "the device was idle for 5 s and used at most 2.5 GiB of memory; the cores were idle for "
         "12 s"
     ]
-    assert whole.to_json("paper", JOBS)["peak_bytes"] == 5 * 2**29
+    assert whole.to_json(JOBS)["peak_bytes"] == 5 * 2**29
     timing = Breakdown.of(listened((0, "BC", "measuring", 0), (4, "BC", "measuring", 4), until=5))
     assert timing.lines()[1:] == [
         "the device was idle for 1 s and used at most 2.5 GiB of memory"
@@ -165,8 +165,8 @@ def test_a_benchmark_says_and_records_where_its_time_went(
     assert "took " not in capsys.readouterr().out, "nothing ran"
     assert goat(*line, "--seeds", 3) == 0
     first, second = map(json.loads, (out / spent.FILE).read_text().splitlines())
-    assert (first["suite"], first["cells"], first["members"]) == ("pointreach", 1, 1)
-    assert (second["suite"], second["cells"], second["members"]) == ("pointreach", 1, 2)
+    assert (first["suites"], first["cells"], first["members"]) == (["pointreach"], 1, 1)
+    assert (second["suites"], second["cells"], second["members"]) == (["pointreach"], 1, 2)
     for each in (first, second):
         parts = each["compiling"] + each["training"] + each["evaluating"] + each["other"]
         assert parts >= each["seconds"] - 0.1

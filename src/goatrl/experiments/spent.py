@@ -98,7 +98,7 @@ class Breakdown:
                 found[-1] += f"; the cores were idle for {duration(self.cores_idle)}"
         return found
 
-    def to_json(self, suite: str, jobs: Sequence[Job]) -> dict[str, Any]:
+    def to_json(self, jobs: Sequence[Job]) -> dict[str, Any]:
         started = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=self.seconds)
         parts = {
             **self.kinds,
@@ -110,7 +110,7 @@ class Breakdown:
             "started": started.isoformat(timespec="seconds"),
             "device": jax.local_devices()[0].device_kind,
             "cores": os.cpu_count(),
-            "suite": suite,
+            "suites": list(dict.fromkeys(job.experiment for job in jobs)),
             "cells": len(jobs),
             "members": sum(len(job.seeds) for job in jobs),
             "seconds": round(self.seconds, 2),
