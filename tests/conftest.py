@@ -15,6 +15,7 @@ from hypothesis import settings as hypothesis_settings
 
 from goatrl import tasks
 from goatrl.data import of_group
+from goatrl.experiments import estimate
 from goatrl.types import Episodes, make_episodes
 
 # Each worker has one core of two; more threads of XLA would only wait for each other.
@@ -39,6 +40,7 @@ SLOW = {
     "test_data_figures",
     "test_docs",
     "test_environments",
+    "test_estimate",
     "test_evaluate_robots",
     "test_examples",
     "test_figures",
@@ -51,6 +53,7 @@ SLOW = {
     "test_new_group",
     "test_new_robot",
     "test_page",
+    "test_spent",
     "test_theory",
     "test_timing",
     "test_trust",
@@ -96,11 +99,33 @@ def _memory_is_bounded() -> Iterator[None]:
         _give_memory_back()
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_learned_from_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """About how long something takes; nor do tests depend on what was learned before."""
+    file = tmp_path.with_name(f"{tmp_path.name}-estimates") / "ratios.json"
+    monkeypatch.setattr(estimate, "_file", lambda: file)
+
+
 def _give_memory_back() -> None:
     jax.clear_caches()
     gc.collect()
     if hasattr(LIBC, "malloc_trim"):  # glibc keeps what is freed, unless asked for it
         LIBC.malloc_trim(0)
+
+
+@pytest.fixture
+def compilations() -> Iterator[list[str]]:
+    """The names of all programs that are compiled, or read from the cache on disk, from now on."""
+    found: list[str] = []
+
+    def listen(event: str, seconds: float, **about: str | int) -> None:
+        if event == "/jax/core/compile/backend_compile_duration":
+            found.append(str(about["fun_name"]).removeprefix("jit(").removesuffix(")"))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    jax.clear_caches()
+    yield found
+    jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.fixture(scope="session")

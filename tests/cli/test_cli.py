@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import itertools
+import json
 import pickle
 import re
 from collections.abc import Sequence
@@ -114,6 +115,9 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
         ),
         (["evaluate", "nowhere"], "nowhere is not a run"),
         (["bench", "pointreech"], "unknown suite 'pointreech'; did you mean pointreach"),
+        (["bench"], "specify a suite"),
+        (["bench", "pointreach", "paper"], "pointreach and paper cannot run together"),
+        (["bench", "training-time", "paper"], "training-time and paper cannot run together"),
         (["bench", "pointreach", "--algorithms", "goat", "cql"], "did you mean cql_her"),
         (["bench", "pointreach", "--data", "x=y.pkl"], "unknown group of pointreach 'x'"),
         (
@@ -299,6 +303,21 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     assert (
         "goat bench pointreach --groups pointreach-non-expert-10" in Path("report.html").read_text()
     )
+
+
+def test_bench_runs_several_suites_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["--groups", GROUP, "--algorithms", "cql_her", "--seeds", "1", "--updates", "8"]
+    suites = ["pointreach", "pointreach-cql-alpha"]
+    assert goat("bench", *line, "--out", "out", "--no-yes", *suites) == 0
+    shown = capsys.readouterr().out
+    assert "pointreach: 1 cell of 1 seed, 1 to run" in shown
+    assert "pointreach-cql-alpha: 5 cells of 1 seed, 5 to run" in shown
+    assert shown.count("expected to take") == shown.count("took ") == 1
+    assert len(list(Path("out").glob("*.parquet"))) == 5, "one of six is shared"
+    for suite, algorithm in zip(suites, ("CQL+HER", "alpha=1"), strict=True):
+        assert algorithm in Path("out", suite, "success.md").read_text()
+    (told,) = map(json.loads, Path("out/time.jsonl").read_text().splitlines())
+    assert (told["suites"], told["cells"]) == (suites, 5)
 
 
 def test_bench_trains_a_sweep_together(capsys: pytest.CaptureFixture[str]) -> None:

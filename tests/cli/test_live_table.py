@@ -59,6 +59,29 @@ def test_a_label_is_no_markup() -> None:
     )
 
 
+def test_a_cell_that_compiles_is_not_yet_training() -> None:
+    cell = planned("push-left-right", "GOAT")
+    board = LiveTable([cell], brief=Grid(SUITE).brief)
+    board.show(Progress([cell], "compiling", 0, 1))
+    assert "compiling GOAT on Push Left-Right" in screen(board)
+    assert "%" not in screen(board)
+    board.show(Progress([cell], "compiling", 1, 1))
+    assert "compiling" not in screen(board)
+    assert "%" not in screen(board)
+
+
+def test_the_bar_of_what_diverged_goes_and_comes_again_for_another_try() -> None:
+    cell = planned("push-left-right", "GOAT")
+    board = LiveTable([cell], brief=Grid(SUITE).brief)
+    board.show(Progress([cell], "training", 10, 40))
+    board.show(Progress([cell], "training", 40, 40, diverged=True))
+    assert "training GOAT" not in screen(board)
+    assert "diverged" in screen(board)
+    board.show(Progress([cell], "training", 10, 40))
+    assert "training GOAT" in screen(board)
+    assert "25 %" in screen(board)
+
+
 def test_a_cell_is_trained_evaluated_and_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = planned("push-left-right", "GOAT")
     board = LiveTable([cell], brief=Grid(SUITE).brief)

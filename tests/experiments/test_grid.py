@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 import safetensors
 
+from goatrl import algorithms, tasks
 from goatrl import data as datasets
-from goatrl import tasks
 from goatrl.disk import checkpoint
-from goatrl.experiments import agents, estimate, grid, paper, records, statistics, suites
+from goatrl.experiments import agents, grid, paper, records, statistics, suites
 from goatrl.experiments.grid import Progress
 from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
-from goatrl.training import offline
+from goatrl.training import memory, offline
 from goatrl.types import GoatError, TrainState
 from helpers import made_by_hand
 
@@ -161,9 +161,33 @@ def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
     suite = dataclasses.replace(SUITE, columns=columns)
     cells = grid.plan(suite, tmp_path, seeds=1, groups=[GROUP], updates=8)
     assert [len(batch) for batch in grid.batches(cells)] == [3], "they would train together"
-    (failure,) = grid.run(cells, tmp_path, lambda progress: None)
+    told: list[Progress] = []
+    (failure,) = grid.run(cells, tmp_path, told.append)
     assert failure.startswith("wild on Expert 10: ")
+    trained = [progress for progress in told if progress.what == "training"]
+    begun = {tuple(each.cells) for each in trained}
+    assert begun == {tuple(each.cells) for each in trained if each.done == each.total}
+    assert [len(each.cells) for each in trained if each.diverged] == [3, 1]
     assert {cell.label for cell in records.read_all(tmp_path)} == {"tame", "brisk"}
+
+
+@pytest.mark.parametrize("ahead", [0, 3], ids=["a processor", "a GPU"])
+def test_training_compiles_nothing_that_was_not_compiled_before(
+    tmp_path: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch, ahead: int
+) -> None:
+    """So that the time of the one is not the other's."""
+    told: list[tuple[str, int]] = []
+    before: dict[tuple[str, int], int] = {}
+
+    def watch(progress: Progress) -> None:
+        if progress.what != "evaluating" and progress.done in (0, progress.total):
+            told.append((progress.what, progress.done))
+            before[told[-1]] = compilations.count("run_chunk")
+
+    monkeypatch.setattr(grid, "_looking_ahead", lambda: ahead)
+    grid.run(plan(tmp_path, "wgcsl"), tmp_path, watch)
+    assert told == [("compiling", 0), ("compiling", 1), ("training", 0), ("training", 8)]
+    assert [before[each] for each in told[1:]] == [1, 1, 1]
 
 
 def test_agents_of_many_seeds_have_short_names(tmp_path: Path) -> None:
@@ -326,7 +350,7 @@ def test_cells_of_equal_shape_train_together(
             together = grid.batches(cells)
         assert [len(cells) for cells in together] == shares
         with monkeypatch.context() as patch:
-            patch.setattr(grid, "batches", lambda cells, together=together: together)
+            patch.setattr(grid, "batches", lambda *arguments, together=together: together)
             assert grid.run(cells, folders[backend], lambda progress: None) == []
     apart, packed = (
         {(c.config.group, c.label): c for c in records.read_all(f)} for f in folders.values()
@@ -343,6 +367,69 @@ def test_cells_of_equal_shape_train_together(
     assert grid.run(planned(folders["gpu"]), folders["gpu"], lambda progress: None) == []
     for cell in records.read_all(folders["gpu"]):
         assert cell.episodes.equals(packed[cell.config.group, cell.label].episodes)
+
+
+def sizes(together: list[grid.Together]) -> list[int]:
+    return [sum(len(cell.missing) for cell in cells) for cells in together]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "expected"),
+    [
+        ([5] * 6, [30]),
+        ([5] * 7, [15, 20]),
+        ([5] * 9, [20, 25]),
+        ([5] * 12, [30, 30]),
+        ([5] * 13, [20, 25, 20]),
+        ([7] * 8, [28, 28]),  # not 28, 28 and an end
+        ([16, 16, 16], [16, 16, 16]),
+        ([40, 1, 1], [40, 2]),  # a cell stays whole
+        ([40, 40], [40, 40]),
+        ([1, 40, 1], [1, 40, 1]),
+    ],
+)
+def test_a_program_has_thirty_members_at_most(
+    tmp_path: Path, seeds: list[int], expected: list[int]
+) -> None:
+    (cell,) = plan(tmp_path, "bc")
+    cells = [dataclasses.replace(cell, missing=tuple(range(count))) for count in seeds]
+    together = grid.batches(cells)
+    assert sizes(together) == expected
+    assert [each for piece in together for each in piece] == cells
+
+
+def test_the_memory_of_a_training_is_what_was_measured() -> None:
+    """60 agents of GOAT on Push peak at 2.5 GiB."""
+    push = tasks.get("push-left-right")
+    agent = memory.of_member(algorithms.get("goat").build(push.settings), push.spec)
+    states, numbers = 5_000 * (push.spec.horizon + 1), push.spec.observation_dim + 8
+    assert 60 * agent + 4 * states * numbers == pytest.approx(2.5 * 2**30, rel=0.1)
+
+
+def test_what_trains_together_fits_the_devices_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Agents of one GOAT on PointReach, trained on one dataset."""
+    (cell,) = plan(tmp_path, "goat")
+    cells = [dataclasses.replace(cell) for _ in range(6)]
+    agent = memory.of_member(cell.algorithm, cell.config.spec)
+    dataset = memory.of_arrays(grid.open_problem(GROUP, None).episodes)
+    opened: list[str] = []
+
+    def split(bytes_limit: float) -> list[int]:
+        monkeypatch.setattr(memory, "counted", lambda: {"bytes_limit": bytes_limit})
+        return sizes(
+            grid.batches(cells, lambda *place: opened.append(place[0]) or grid.open_problem(*place))
+        )
+
+    assert split((dataset + 12 * agent) / 0.79) == [12]
+    assert split((dataset + 12 * agent) / 0.81) == [6, 6]
+    assert split((dataset + 4 * agent) / 0.79) == [4, 4, 4]
+    assert split(1.0) == [2] * 6, "there is nothing less than a cell"
+    assert set(opened) == {GROUP}
+    opened.clear()
+    monkeypatch.setattr(memory, "counted", dict)
+    assert sizes(grid.batches(cells, forbidden)) == [12]
 
 
 def test_robots_are_also_run_on_their_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,16 +452,6 @@ def test_a_cell_that_the_main_table_shares_has_its_map_whichever_suite_runs_it()
         "c=3",
         "c=7",
     ]
-
-
-def test_an_expected_time_grows_with_what_is_missing(tmp_path: Path) -> None:
-    few, many = (estimate.seconds(plan(tmp_path, *names)) for names in (["bc"], ["bc", "goat"]))
-    assert 0 < few[0] < many[0]
-    push = tasks.get("push-left-right")
-    robots = [
-        dataclasses.replace(cell, group=push, tasks=push.tasks) for cell in plan(tmp_path, "bc")
-    ]
-    assert estimate.seconds(robots)[1] > 0 == few[1]
 
 
 def test_suites_share_the_cells_that_they_have_in_common(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -78,6 +79,35 @@ def test_the_executor_records_what_jobs_describe(tmp_path: Path) -> None:
     assert len(told) == 2
     again = chosen.plan(tmp_path, QUICK, lambda groups: None)
     assert not any(each.missing for each in again)
+
+
+def test_suites_run_together_and_share_cells(tmp_path: Path) -> None:
+    """CQL+HER of the one is alpha=1 of the other: a single job, in the program of its sweep."""
+    chosen = [experiment.get(name) for name in ("pointreach", "pointreach-cql-alpha")]
+    request = Request(seeds=1, algorithms=("cql_her",), updates=8, groups=(POINT,))
+    plans = [each.plan(tmp_path, request, lambda groups: None) for each in chosen]
+    wanted, jobs = experiment.together(chosen, plans)
+    labels = ["CQL+HER", "alpha=5", "alpha=2", "alpha=0.1", "alpha=0.01"]
+    assert [each.label for each in wanted] == [job.label for job in jobs] == labels
+    assert [job.experiment for job in jobs] == ["pointreach"] + 4 * ["pointreach-cql-alpha"]
+    assert LocalExecutor().run(jobs, tmp_path, lambda progress: None) == []
+    trained = [training for cell in records.read_all(tmp_path) for training in cell.trainings]
+    assert [training.members for training in trained] == 5 * [5]
+    again = [each.plan(tmp_path, request, lambda groups: None) for each in chosen]
+    wanted, jobs = experiment.together(chosen, again)
+    assert (len(wanted), jobs) == (6, []), "what is recorded is shown by both"
+
+
+def test_other_seeds_are_another_job(tmp_path: Path) -> None:
+    chosen = experiment.get("pointreach")
+    plans = [
+        chosen.plan(tmp_path, dataclasses.replace(QUICK, seeds=seeds), lambda groups: None)
+        for seeds in (1, 2, 2)
+    ]
+    _, jobs = experiment.together([chosen] * 3, plans)
+    assert [(job.label, job.seeds) for job in jobs] == [
+        (label, seeds) for seeds in ((0,), (0, 1)) for label in ("WGCSL", "Goal BC")
+    ]
 
 
 def test_a_dataset_that_is_not_the_one_of_the_plan_is_refused(tmp_path: Path) -> None:

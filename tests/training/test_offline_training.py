@@ -118,3 +118,64 @@ def test_a_schedule_that_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(GoatError, match=f"{what} must be a positive multiple of target_period"):
         chunks(members(), odd_episodes, updates, interval)
+
+
+@pytest.mark.parametrize(
+    "name", ["bc", "goat", "goat_rnd", "goat_v_chi2", "gofar", "cql_her", "wgcsl_adsw"]
+)
+def test_shapes_are_those_of_what_is_put_on_the_device(name: str, odd_episodes: Episodes) -> None:
+    """To the weakness of a type: whatever differs would be compiled again."""
+
+    def types(tree) -> list[tuple]:
+        return [
+            (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False))
+            for leaf in jax.tree.leaves(tree)
+        ]
+
+    larger = make_episodes(
+        *(np.concatenate([leaf, leaf[:2]]) for leaf in jax.tree.leaves(odd_episodes))
+    )
+    group, datasets = members(name, seeds=(0, 1, 2)), [larger, odd_episodes, larger]
+    spec = odd_episodes.spec(1.0)
+    there = offline._on_device(group, spec, datasets, None)
+    shapes = offline.shapes(group, spec, datasets)
+    assert jax.tree.structure(there) == jax.tree.structure(shapes)
+    assert types(there) == types(shapes)
+
+
+def test_what_was_compiled_ahead_is_not_compiled_again(
+    odd_episodes: Episodes, compilations: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = members()
+    with monkeypatch.context() as patch:
+        patch.setattr(offline, "_on_device", None)  # nothing is put there
+        offline.compile_ahead(
+            group, odd_episodes.spec(1.0), odd_episodes, batch_size=16, interval=8
+        )
+    assert compilations == ["run_chunk"]
+    chunks(group, odd_episodes, 24, 8)
+    assert compilations.count("run_chunk") == 1
+
+
+def test_too_little_memory_is_said_in_one_line(
+    odd_episodes: Episodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def exhausted(*arguments: object) -> None:
+        raise jax.errors.JaxRuntimeError(
+            "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 5 bytes.\nBuffers: …"
+        )
+
+    monkeypatch.setattr(offline, "run_chunk", exhausted)
+    with pytest.raises(GoatError, match=r"^the device has too little memory to train 2 agents .*$"):
+        chunks(members(), odd_episodes, 8, 8)
+
+
+def test_other_errors_of_the_device_stay_what_they_are(
+    odd_episodes: Episodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> None:
+        raise jax.errors.JaxRuntimeError("INTERNAL: something else")
+
+    monkeypatch.setattr(offline, "run_chunk", broken)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL"):
+        chunks(members(), odd_episodes, 8, 8)

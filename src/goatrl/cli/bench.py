@@ -12,30 +12,40 @@ from goatrl.cli.console import console, dataset_files, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.live_table import LiveTable, live
 from goatrl.disk.files import write_text
-from goatrl.experiments import experiment, kinds  # noqa: F401 (they register themselves)
+from goatrl.experiments import experiment, kinds, spent  # noqa: F401 (they register themselves)
 from goatrl.experiments.claims import Outcome, Verdict
-from goatrl.experiments.experiment import Executor, Experiment, LocalExecutor, Planned, Request
+from goatrl.experiments.experiment import (
+    Executor,
+    Experiment,
+    LocalExecutor,
+    Planned,
+    Progress,
+    Request,
+)
+from goatrl.experiments.spent import Breakdown, Spent
 from goatrl.report import kinds as shown  # noqa: F401 (they register themselves)
 from goatrl.report import presentation
 from goatrl.runs.folder import Interrupted
 from goatrl.training.offline import Diverged
+from goatrl.types import GoatError
 
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """Run one of the paper's experiments and compare the results with the published numbers. Cells
-    that are already recorded are not run again.
+    """Run experiments of the paper and compare the results with the published numbers. Cells that
+    are already recorded are not run again; a cell that several suites share is run once.
 
     Examples:
       goat bench pointreach
+      goat bench ablation-value ablation-rnd
       goat bench pointreach --groups pointreach-expert-10 --algorithms goat bc --seeds 3
       goat bench pointreach --data pointreach-expert-10=clean.pkl --out results/theirs
       goat bench finetune-ddpg --groups push-left-right
       goat bench training-time
     """
 
-    suite: Positional[str]
-    """A suite from `goat list`."""
+    suites: Annotated[Positional[tuple[str, ...]], arg(metavar="SUITE [SUITE ...]")]
+    """Suites from `goat list`. Several must keep their records in the same folder."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
     """The folder for records and tables. If omitted, bench/robots, bench/pointreach, bench/finetune
     or bench/training-time, depending on the suite. Suites that have cells in common can share a
@@ -62,7 +72,7 @@ class Bench:
     """Make missing datasets without asking."""
 
     def run(self) -> None:
-        chosen = experiment.get(self.suite)
+        chosen = _compatible(self.suites)
         request = Request(
             seeds=self.seeds,
             groups=self.groups,
@@ -71,28 +81,59 @@ class Bench:
             updates=self.updates,
             episodes=self.episodes,
         )
-        request.check(chosen)
-        folder = Path("bench") / chosen.home if self.out is None else self.out
-        planned = chosen.plan(folder, request, lambda groups: ensure(groups, self.yes))
-        missing = sum(bool(each.missing) for each in planned)
-        console.print(
-            f"{chosen.name}: {plural(len(planned), chosen.unit)} of {plural(self.seeds, 'seed')}, "
-            f"{missing} to run, records in {folder}"
-        )
-        for note in chosen.notes(planned):
+        for each in chosen:
+            request.check(each)
+        first = chosen[0]
+        folder = Path("bench") / first.home if self.out is None else self.out
+        plans = [
+            each.plan(folder, request, lambda groups: ensure(groups, self.yes)) for each in chosen
+        ]
+        for each, planned in zip(chosen, plans, strict=True):
+            missing = sum(bool(cell.missing) for cell in planned)
+            console.print(
+                f"{each.name}: {plural(len(planned), each.unit)} of {plural(self.seeds, 'seed')}, "
+                f"{missing} to run, records in {folder}"
+            )
+        wanted, jobs = experiment.together(chosen, plans)
+        for note in first.notes(wanted):
             console.print(note)
-        with live(LiveTable(planned, chosen.brief)) as table:
+        listener = Spent()
+        with live(LiveTable(wanted, first.brief)) as table:
+
+            def show(progress: Progress) -> None:
+                listener.show(progress)
+                table.show(progress)
+
             try:
-                jobs = [chosen.job(each) for each in planned if each.missing]
                 executor: Executor = LocalExecutor()
-                failures = executor.run(jobs, folder, table.show)
+                failures = executor.run(jobs, folder, show)
             except KeyboardInterrupt:
                 raise Interrupted(
                     f"stopped; finished work is saved in {folder}; rerun the command to resume"
                 ) from None
-        publish(chosen, folder, planned)
+        taken = Breakdown.of(listener)
+        for each, planned in zip(chosen, plans, strict=True):
+            publish(each, folder, planned)
+        if jobs:
+            for line in taken.lines():
+                console.print(line, highlight=False, soft_wrap=True)
+            spent.record(folder, taken.to_json(jobs))
         if failures:
             raise Diverged("; ".join(failures))
+
+
+def _compatible(names: Sequence[str]) -> list[Experiment]:
+    """Suites that can run in one command: of one kind, with records in one folder."""
+    if not names:
+        raise GoatError("specify a suite; `goat list` names them")
+    first, *others = chosen = [experiment.get(name) for name in dict.fromkeys(names)]
+    for other in others:
+        if (other.kind, other.home) != (first.kind, first.home):
+            raise GoatError(
+                f"{first.name} and {other.name} cannot run together, as records of one go to "
+                f"bench/{first.home}, of the other to bench/{other.home}; use two commands"
+            )
+    return chosen
 
 
 def publish(chosen: Experiment, folder: Path, planned: Sequence[Planned]) -> None:

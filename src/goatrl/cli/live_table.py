@@ -54,16 +54,22 @@ class LiveTable:
                         )
                         console.print(text, markup=False)
                 else:
-                    share = 100 * progress.done // max(progress.total, 1)
-                    self.texts[place] = Text(
-                        f"{share} %", "yellow" if progress.what == "training" else "cyan"
-                    )
+                    self.texts[place] = self._state(progress)
+
+    @staticmethod
+    def _state(progress: Progress) -> Text:
+        if progress.diverged:
+            return Text("diverged", "red")
+        if progress.what == "compiling":  # its bar says so: the word would widen every column
+            return Text("·", "yellow")
+        share = 100 * progress.done // max(progress.total, 1)
+        return Text(f"{share} %", "yellow" if progress.what == "training" else "cyan")
 
     def _bar(self, progress: Progress) -> None:
         if progress.title not in self.rows:
-            self.rows[progress.title] = self.bars.add_task(
-                progress.title, total=progress.total, losses="compiling"
-            )
+            total = progress.total if progress.total > 1 else None  # nothing to show a share of
+            told = "" if progress.what == "compiling" else "starting"
+            self.rows[progress.title] = self.bars.add_task(progress.title, total=total, losses=told)
         row = self.rows[progress.title]
         if progress.done:
             told = ", ".join(f"{name} {100 * x:.0f} %" for name, x in progress.success.items())
@@ -74,7 +80,8 @@ class LiveTable:
                 losses=told or losses(progress.losses),
             )
         if progress.done == progress.total:
-            self.bars.update(row, visible=False)
+            self.bars.remove_task(row)
+            del self.rows[progress.title]  # others may have the same title later
 
     def _numbers(self, record: Any) -> Text:
         return Text(self.brief(record), "green")

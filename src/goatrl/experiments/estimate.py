@@ -1,26 +1,33 @@
-"""About how long a plan takes. Rates are those of benchmarks/README.md; the first cells of a run
-soon know better.
+"""About how long a plan takes. Rates are those of benchmarks/README.md, corrected by what the last
+suites took on this machine.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import jax
 
+from goatrl.disk.files import cache_folder, locked, write_text
 from goatrl.experiments.finetuning import PlannedCurve
 from goatrl.experiments.grid import PlannedCell, Together, batches
-from goatrl.types import Algorithm, Spec
+from goatrl.types import Algorithm, GoatError, Spec
 
 FLOPS_PER_WEIGHT = (
     12  # of an update, per sample: the passes with gradients take six, the others two each
 )
-CORE_RATE, GPU_RATE = 75e9, 40e12  # floating-point operations per second
-GPU_LATENCY = 100e-6  # seconds per update, however small it is
-COMPILATION, GPU_COMPILATION = 8.0, 25.0  # seconds
+CORE_RATE, GPU_RATE = 75e9, 120e12  # floating-point operations per second
+GPU_LATENCY = 306e-6  # seconds per update, however small it is
+COMPILATION, GPU_COMPILATION = 8.0, 14.0  # seconds per program
 ROBOT_STEPS = 600.0  # simulated per core and second
+SHORTEST = 5.0  # seconds of a kind of work; what took less says little about a rate
 
 
 def duration(seconds: float) -> str:
@@ -30,21 +37,107 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
 
 
-def seconds(planned: Sequence[PlannedCell]) -> tuple[float, float]:
-    """Training and evaluating of all that is missing. On a machine with a GPU the two overlap."""
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """Seconds for each kind of work, named as in reports of progress."""
+
+    compiling: float
+    training: float
+    evaluating: float
+
+    @property
+    def whole(self) -> float:
+        """On a machine with a GPU, cells are evaluated while others train."""
+        if _on_cpu():
+            return self.compiling + self.training + self.evaluating
+        return max(self.compiling + self.training, self.evaluating)
+
+
+def seconds(planned: Sequence[PlannedCell]) -> Expected:
+    """Of all that is missing, as this machine does it."""
+    ratios = _ratios()
+    by_rates = dataclasses.asdict(_by_rates(planned))
+    return Expected(**{what: ratios.get(what, 1.0) * value for what, value in by_rates.items()})
+
+
+def _by_rates(planned: Sequence[PlannedCell]) -> Expected:
     missing = batches(planned)
-    return sum(map(_training, missing)), sum(
-        _evaluating(cell) for cells in missing for cell in cells
+    return Expected(
+        len(missing) * _compilation(),
+        sum(map(_training, missing)),
+        sum(_evaluating(cell) for cells in missing for cell in cells),
     )
 
 
 def order(waiting: list[Together]) -> list[Together]:
     """What soon gives the cores much to simulate comes first, where they wait for a GPU."""
-    if jax.default_backend() == "cpu":
+    if _on_cpu():
         return waiting
-    return sorted(
-        waiting, key=lambda cells: _training(cells) / (1.0 + sum(map(_evaluating, cells)))
-    )
+
+    def urgency(cells: Together) -> float:
+        return (_compilation() + _training(cells)) / (1.0 + sum(map(_evaluating, cells)))
+
+    return sorted(waiting, key=urgency)
+
+
+def learn(planned: Sequence[PlannedCell], measured: Mapping[str, float], busy: float) -> None:
+    """Remember what a plan took on this machine: the seconds of each kind of work, and those in
+    which any was under way.
+    """
+    # On a CPU the expected times are added up, so that time in which two kinds share it is shared
+    # out.
+    share = busy / sum(measured.values()) if _on_cpu() and busy else 1.0
+    found = {
+        what: share * measured[what] / expected
+        for what, expected in dataclasses.asdict(_by_rates(planned)).items()
+        if expected and measured.get(what, 0.0) >= SHORTEST
+    }
+    if not found:
+        return
+    file = _file()
+    # A cache that cannot be written costs a better estimate, and no suite its end.
+    with contextlib.suppress(GoatError), locked(file.parent):
+        known = _known()
+        known[_machine()] = _ratios() | found
+        write_text(file, json.dumps(known, indent=1) + "\n")
+
+
+def _file() -> Path:
+    return cache_folder("estimates") / "ratios.json"
+
+
+def _machine() -> str:
+    return f"{jax.local_devices()[0].device_kind}, {_cores()} cores"
+
+
+def _known() -> dict[str, Any]:
+    """Machine → kind of work → how many times longer it took than by the rates above."""
+    try:
+        found = json.loads(_file().read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _ratios() -> dict[str, float]:
+    found = _known().get(_machine())
+    return {
+        what: float(ratio)
+        for what, ratio in (found.items() if isinstance(found, dict) else ())
+        if isinstance(ratio, int | float) and 0 < ratio < math.inf
+    }
+
+
+def _on_cpu() -> bool:
+    return jax.default_backend() == "cpu"
+
+
+def _cores() -> int:
+    return os.cpu_count() or 1
+
+
+def _compilation() -> float:
+    return COMPILATION if _on_cpu() else GPU_COMPILATION
 
 
 def _training(together: Sequence[PlannedCell]) -> float:
@@ -58,9 +151,9 @@ def _updating(
     state = jax.eval_shape(lambda: algorithm.init(jax.random.key(0), spec))
     weights = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(state.params))
     work = FLOPS_PER_WEIGHT * weights * batch_size * updates * members
-    if jax.default_backend() == "cpu":
-        return COMPILATION + work / (CORE_RATE * (os.cpu_count() or 1))
-    return GPU_COMPILATION + work / GPU_RATE + GPU_LATENCY * updates
+    if _on_cpu():
+        return work / (CORE_RATE * _cores())
+    return work / GPU_RATE + GPU_LATENCY * updates
 
 
 def _evaluating(cell: PlannedCell) -> float:
@@ -71,7 +164,7 @@ def _evaluating(cell: PlannedCell) -> float:
 
 
 def _simulating(steps: int) -> float:
-    return steps / (ROBOT_STEPS * (os.cpu_count() or 1))
+    return steps / (ROBOT_STEPS * _cores())
 
 
 def finetuning_seconds(planned: Sequence[PlannedCurve]) -> float:
@@ -83,7 +176,8 @@ def finetuning_seconds(planned: Sequence[PlannedCurve]) -> float:
         for cell in planned
         if cell.offline is not None
     }
-    seconds = sum(
+    seconds = _compilation() * (len(offline) + len(planned))
+    seconds += sum(
         _updating(
             config.members()[0][0],
             config.spec,

@@ -8,13 +8,16 @@ and on the page, is told in `goatrl.report.presentation`, under the same kind.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.suites import Column
 from goatrl.tasks import TaskGroup
+from goatrl.training.offline import Diverged
 from goatrl.types import GoatError, unknown
 
 OPTIONS = ("groups", "data", "episodes")  # that not every experiment takes
@@ -87,6 +90,7 @@ class Progress:
     losses: Mapping[str, float] = dataclasses.field(default_factory=dict)
     success: Mapping[str, float] = dataclasses.field(default_factory=dict)
     recorded: Any | None = None  # the one record that is ready now
+    diverged: bool = False
 
     @property
     def title(self) -> str:
@@ -94,6 +98,18 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], None]
+
+
+@contextmanager
+def reported_if_diverged(
+    cells: Sequence[Planned], what: str, total: int, on_progress: OnProgress
+) -> Iterator[None]:
+    """Work that diverges is over, too: whoever listens learns it."""
+    try:
+        yield
+    except Diverged:
+        on_progress(Progress(cells, what, total, total, diverged=True))
+        raise
 
 
 def title(cells: Sequence[Planned]) -> str:
@@ -139,7 +155,9 @@ class Experiment(Protocol):
         """All records that are wanted, each a `Planned`."""
 
     def notes(self, planned: Sequence[Any]) -> Sequence[str]:
-        """What there is to say before anything runs, such as how long it may take."""
+        """What there is to say before anything runs, such as how long it may take. Some may be
+        planned by others of its kind that run together with it.
+        """
 
     def job(self, planned: Any) -> Job:
         """What is missing of a record, as a description."""
@@ -148,7 +166,9 @@ class Experiment(Protocol):
         """A description as a `Planned` again, in whichever process."""
 
     def run(self, planned: Sequence[Any], folder: Path, on_progress: OnProgress) -> list[str]:
-        """Make what is missing. Returns what diverged, which stops nothing else."""
+        """Make what is missing, also of others of its kind. Returns what diverged, which stops
+        nothing else.
+        """
 
     def brief(self, record: Any) -> str:
         """A record in a few figures."""
@@ -182,6 +202,26 @@ class OfSuite:
         return tuple(self.suite.columns)
 
 
+def together(
+    experiments: Sequence[Experiment], plans: Sequence[Sequence[Any]]
+) -> tuple[list[Any], list[Job]]:
+    """All that some experiments have planned, and the jobs for what is missing. What several of
+    them miss is there once, as the first of them calls it.
+    """
+    wanted: list[Any] = []
+    jobs: dict[str, Job] = {}
+    for each, planned in zip(experiments, plans, strict=True):
+        for cell in planned:
+            if cell.missing:
+                job = each.job(cell)
+                described = json.dumps([job.about, job.seeds], sort_keys=True)
+                if described in jobs:
+                    continue
+                jobs[described] = job
+            wanted.append(cell)
+    return wanted, list(jobs.values())
+
+
 class Executor(Protocol):
     def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
         """Make what jobs describe, each recorded in the folder as soon as it is done. Returns what
@@ -190,14 +230,18 @@ class Executor(Protocol):
 
 
 class LocalExecutor:
-    """All jobs in this process, as their experiment shares it out between device and cores."""
+    """All jobs in this process, those of a kind together, as it shares the process out between
+    device and cores.
+    """
 
     def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
+        by_kind: dict[str, list[Job]] = {}
+        for job in jobs:
+            by_kind.setdefault(get(job.experiment).kind, []).append(job)
         failures = []
-        for name in dict.fromkeys(job.experiment for job in jobs):
-            chosen = get(name)
-            planned = [chosen.ready(job) for job in jobs if job.experiment == name]
-            failures += chosen.run(planned, folder, on_progress)
+        for mine in by_kind.values():
+            planned = [get(job.experiment).ready(job) for job in mine]
+            failures += get(mine[0].experiment).run(planned, folder, on_progress)
         return failures
 
 

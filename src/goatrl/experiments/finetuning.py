@@ -21,7 +21,7 @@ from goatrl.disk import checkpoint
 from goatrl.experiments import curves, records
 from goatrl.experiments.claims import Evaluated, Outcome, Verdict, above, evaluated, verdict
 from goatrl.experiments.curves import RANDOM, Curve
-from goatrl.experiments.experiment import OnProgress, Progress
+from goatrl.experiments.experiment import OnProgress, Progress, reported_if_diverged
 from goatrl.experiments.suites import Column
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure
@@ -256,11 +256,12 @@ def _trained(cell: PlannedCurve, folder: Path, on_progress: OnProgress) -> Run:
     trained.prepare(cell.offline)
     if trained.step() < total:
         on_progress(Progress([cell], "training", trained.step(), total))
-        trained.train(
-            cell.offline,
-            trained.problem(),
-            lambda step, losses: on_progress(Progress([cell], "training", step, total, losses)),
-        )
+        with reported_if_diverged([cell], "training", total, on_progress):
+            trained.train(
+                cell.offline,
+                trained.problem(),
+                lambda step, losses: on_progress(Progress([cell], "training", step, total, losses)),
+            )
     return trained
 
 
@@ -270,12 +271,12 @@ def _go_on(
     online.prepare(plan)
     on_progress(Progress([cell], "fine-tuning", online.rounds(), plan.rounds))
     latest: dict[str, float] = {}
-    for report in online.train(plan):
-        told = {"exploring": report.explored, "without noise": report.evaluated}
-        latest |= {name: success for name, success in told.items() if success is not None}
-        on_progress(
-            Progress([cell], "fine-tuning", report.round, plan.rounds, report.losses, dict(latest))
-        )
+    with reported_if_diverged([cell], "fine-tuning", plan.rounds, on_progress):
+        for report in online.train(plan):
+            told = {"exploring": report.explored, "without noise": report.evaluated}
+            latest |= {name: success for name, success in told.items() if success is not None}
+            losses, success = report.losses, dict(latest)
+            on_progress(Progress([cell], "fine-tuning", report.round, plan.rounds, losses, success))
 
 
 Here = Mapping[str, Mapping[str, Curve]]  # suite → label → curve, in one group

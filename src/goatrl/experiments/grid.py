@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import threading
 import time
 from collections import deque
@@ -28,13 +29,14 @@ from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import agents, records
-from goatrl.experiments.experiment import OnProgress, Progress, title
+from goatrl.experiments.experiment import OnProgress, Progress, reported_if_diverged, title
 from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Column, Suite
 from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
 from goatrl.runs.offline import check_contract
 from goatrl.tasks import Task, TaskGroup
+from goatrl.training import memory
 from goatrl.training.offline import (
     Diverged,
     check_schedule,
@@ -50,6 +52,9 @@ from goatrl.types import Algorithm, Episodes, GoatError, Settings, Spec, TrainSt
 # agents.
 EVALUATED_AT_ONCE, MOST_WAITING = 3, 40
 COMPILED_AHEAD = 2  # programs, while another one trains on a GPU
+# Of one program. More agents at once hardly train faster, while the cores wait longer for the first
+# of them, and an interruption loses all.
+MOST_MEMBERS = 30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -194,12 +199,12 @@ def run(
     Returns what diverged, which stops no other cell.
     """
     failures: list[str] = []
-    waiting = deque(order(batches(planned)))
+    opened = once(open_problem)
+    waiting = deque(order(batches(planned, opened)))
     if waiting:
         with locked(folder):
             # a folder in which nothing could be recorded is refused before anything is trained
             pass
-    opened = once(open_problem)
     stopping = threading.Event()
 
     def report(progress: Progress) -> None:
@@ -216,10 +221,16 @@ def run(
         try:
             while waiting:
                 for later in itertools.islice(waiting, len(compiled), _looking_ahead()):
-                    compiled.append(compiler.submit(_compile, later, folder, opened))
+                    compiled.append(compiler.submit(_compile, untrained(later, folder), opened))
                 together = waiting.popleft()
-                if compiled:
-                    compiled.popleft().result()
+                ahead = compiled.popleft() if compiled else None
+                if rest := untrained(together, folder):
+                    report(Progress(rest, "compiling", 0, 1))
+                    if ahead is None:
+                        _compile(rest, opened)  # training would, and its time would not be its own
+                    else:
+                        ahead.result()
+                    report(Progress(rest, "compiling", 1, 1))
                 try:
                     trained = _trained(together, folder, opened, report)
                 except Diverged as error:
@@ -262,9 +273,12 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
     return locked_call
 
 
-def batches(planned: Iterable[PlannedCell]) -> list[Together]:
+Open = Callable[[str, Path | None], Problem]
+
+
+def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list[Together]:
     """What is missing, in order, as lists of cells that train together: one program for all that
-    have the same shapes.
+    have the same shapes, as far as the device's memory and `MOST_MEMBERS` allow.
 
     A processor gains nothing from more agents at once, and an interruption would lose all of them:
     there, cells of one group train together.
@@ -281,10 +295,50 @@ def batches(planned: Iterable[PlannedCell]) -> list[Together]:
     for cell in planned:
         if cell.missing:
             found.setdefault(shape(cell), []).append(cell)
+    most = memory.available()
+
+    @functools.cache
+    def dataset(group: str, data: Path | None) -> int:
+        return memory.of_arrays(opened(group, data).episodes)
+
+    def fits(cells: Together) -> bool:
+        members, one = _count(cells), cells[0]
+        if members > MOST_MEMBERS:
+            return False
+        if math.isinf(most):  # no dataset need be opened
+            return True
+        datasets = sum(dataset(*place) for place in {(c.config.group, c.data) for c in cells})
+        return datasets + members * memory.of_member(one.algorithm, one.config.spec) <= most
+
+    return [piece for cells in found.values() for piece in _split(cells, fits)]
+
+
+def _split(cells: Together, fits: Callable[[Together], bool]) -> list[Together]:
+    """In order, into as few and as even pieces of whole cells as fit. A single cell always does:
+    there is no less.
+    """
+    for count in range(1, len(cells)):
+        pieces = _pieces(cells, count)
+        if all(len(piece) == 1 or fits(piece) for piece in pieces):
+            return pieces
+    return [[cell] for cell in cells]
+
+
+def _pieces(cells: Together, count: int) -> list[Together]:
+    """Every cell goes where the middle of its members lies, if all are cut into equal parts."""
+    found: dict[int, Together] = {}
+    members, before = _count(cells), 0
+    for cell in cells:
+        middle = 2 * before + len(cell.missing)
+        found.setdefault(count * middle // (2 * members), []).append(cell)
+        before += len(cell.missing)
     return list(found.values())
 
 
-Open = Callable[[str, Path | None], Problem]
+def _count(cells: Sequence[PlannedCell]) -> int:
+    return sum(len(cell.missing) for cell in cells)
+
+
 Trained = list[tuple[PlannedCell, Training, TrainState]]
 
 
@@ -292,7 +346,7 @@ def _trained(
     cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress
 ) -> Trained:
     """The agents of some cells: those on disk, the others after training, all of them at once."""
-    rest = _untrained(cells, folder)
+    rest = untrained(cells, folder)
     try:
         found = [
             (cell, *agents.load(_file(cell, folder), _members(cell), cell.config))
@@ -304,7 +358,8 @@ def _trained(
     return found + (_train(rest, folder, opened, report) if rest else [])
 
 
-def _untrained(cells: Sequence[PlannedCell], folder: Path) -> list[PlannedCell]:
+def untrained(cells: Sequence[PlannedCell], folder: Path) -> list[PlannedCell]:
+    """Those without agents on disk."""
     return [cell for cell in cells if not _file(cell, folder).exists()]
 
 
@@ -312,11 +367,11 @@ def _file(cell: PlannedCell, folder: Path) -> Path:
     return agents.path(folder, cell.config, cell.missing)
 
 
-def _compile(cells: Sequence[PlannedCell], folder: Path, opened: Open) -> None:
-    """The program that will train some cells, unless all their agents are on disk."""
-    if rest := _untrained(cells, folder):
-        members, spec, datasets = _training(rest, opened)
-        compile_ahead(members, spec, datasets, **_schedule(rest))
+def _compile(cells: Sequence[PlannedCell], opened: Open) -> None:
+    """The program that will train some cells, if there are any."""
+    if cells:
+        members, spec, datasets = _training(cells, opened)
+        compile_ahead(members, spec, datasets, **_schedule(cells))
 
 
 def _members(cell: PlannedCell) -> list[tuple[Algorithm, int]]:
@@ -328,11 +383,12 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
     members, spec, datasets = _training(cells, opened)
     report(Progress(cells, "training", 0, config.updates))
     started, reports = time.perf_counter(), []
-    for chunk in train(members, spec, datasets, updates=config.updates, **_schedule(cells)):
-        chunk.check_finite([seed for _, seed in members])
-        reports.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
-        losses = {name: float(values.mean()) for name, values in reports[-1].items()}
-        report(Progress(cells, "training", chunk.step, config.updates, losses))
+    with reported_if_diverged(cells, "training", config.updates, report):
+        for chunk in train(members, spec, datasets, updates=config.updates, **_schedule(cells)):
+            chunk.check_finite([seed for _, seed in members])
+            reports.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
+            losses = {name: float(values.mean()) for name, values in reports[-1].items()}
+            report(Progress(cells, "training", chunk.step, config.updates, losses))
     seconds = time.perf_counter() - started
     found, position = [], 0
     for cell in cells:
@@ -391,6 +447,7 @@ def _evaluate(
     def evaluated(done: int, total: int) -> None:
         report(Progress([cell], "evaluating", done, total))
 
+    evaluated(0, 1)
     episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
     whole = records.add(
         folder, Cell(cell.suite.name, cell.label, cell.config, (training,), episodes)

@@ -16,6 +16,7 @@ import numpy as np
 from goatrl.learn import normalize
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
+from goatrl.training import memory
 from goatrl.types import Algorithm, Episodes, GoatError, Rows, Spec, TrainState
 
 Members = Sequence[tuple[Algorithm, int]]  # what trains together: one composition and one seed each
@@ -84,15 +85,18 @@ def train(
     """
     every = members[0][0].target_period
     check_schedule(updates, interval, every)
-    algorithms, state, keys, shared, rows = _on_device(members, spec, episodes, state)
-    step = int(np.asarray(state.step)[0])
+    with memory.refused_if_exhausted(len(members)):
+        algorithms, state, keys, shared, rows = _on_device(members, spec, episodes, state)
+        step = int(np.asarray(state.step)[0])
     while step < updates:
         periods = min(interval, updates - step) // every
-        state, metrics = run_chunk(
-            algorithms, state, keys, shared, periods, batch_size, spec.goal_threshold, rows
-        )
+        with memory.refused_if_exhausted(len(members)):
+            state, metrics = run_chunk(
+                algorithms, state, keys, shared, periods, batch_size, spec.goal_threshold, rows
+            )
+            told = {name: np.asarray(values) for name, values in metrics.items()}
         step += periods * every
-        yield Chunk(step, state, {name: np.asarray(values) for name, values in metrics.items()})
+        yield Chunk(step, state, told)
 
 
 def compile_ahead(
@@ -103,12 +107,33 @@ def compile_ahead(
     batch_size: int,
     interval: int,
 ) -> None:
-    """Compile, in whichever thread, what `train` will run with the same arguments."""
-    algorithms, state, keys, shared, rows = _on_device(members, spec, episodes, None)
+    """Compile, in whichever thread, what `train` will run with the same arguments. Nothing of them
+    is put on the device, which may be full of what trains meanwhile.
+    """
+    algorithms, state, keys, shared, rows = shapes(members, spec, episodes)
     periods = interval // members[0][0].target_period
     settings = periods, batch_size, spec.goal_threshold
-    # What is compiled here is found by an ordinary call.
-    run_chunk.lower(algorithms, state, keys, shared, *settings, rows).compile()
+    with memory.refused_if_exhausted(len(members)):
+        # What is compiled here is found by an ordinary call.
+        run_chunk.lower(algorithms, state, keys, shared, *settings, rows).compile()
+
+
+def shapes(
+    members: Members, spec: Spec, episodes: Episodes | Sequence[Episodes]
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Those of what `_on_device` returns."""
+    different = _different([episodes] if isinstance(episodes, Episodes) else episodes)
+
+    def arrays(*datasets: Episodes) -> tuple[Any, TrainState, jax.Array, Episodes, Rows]:
+        return (
+            stack([algorithm for algorithm, _ in members]),
+            init(members, spec, normalize.identity(spec)),
+            seed_keys(members, stream=1),
+            _joined(datasets),
+            same_rows(len(members), 0),
+        )
+
+    return jax.eval_shape(arrays, *different)
 
 
 def _on_device(
@@ -131,18 +156,26 @@ def pool(datasets: Sequence[Episodes]) -> tuple[Episodes, Rows, Normalizer]:
     """The datasets of all members one behind the other on the device, each once, and every member's
     rows and normaliser.
     """
-    different = {id(episodes): episodes for episodes in datasets}
-    places = {number: place for place, number in enumerate(different)}
+    different = _different(datasets)
+    places = {id(episodes): place for place, episodes in enumerate(different)}
     mine = np.array([places[id(episodes)] for episodes in datasets])
-    counts = np.array([episodes.count for episodes in different.values()])
+    counts = np.array([episodes.count for episodes in different])
     firsts = np.cumsum(counts) - counts
-    shared = jax.tree.map(lambda *parts: jnp.concatenate(parts), *different.values())
-    normalizers = [normalize.from_episodes(episodes) for episodes in different.values()]
+    normalizers = [normalize.from_episodes(episodes) for episodes in different]
     return (
-        shared,
+        _joined(different),
         Rows(jnp.asarray(firsts[mine]), jnp.asarray(counts[mine])),
         jax.tree.map(lambda *each: jnp.stack(each)[mine], *normalizers),
     )
+
+
+def _different(datasets: Sequence[Episodes]) -> list[Episodes]:
+    return list({id(episodes): episodes for episodes in datasets}.values())
+
+
+def _joined(datasets: Sequence[Episodes]) -> Episodes:
+    joined: Episodes = jax.tree.map(lambda *parts: jnp.concatenate(parts), *datasets)
+    return joined
 
 
 def same_rows(members: int, count: int) -> Rows:

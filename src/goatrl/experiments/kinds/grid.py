@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-import jax
-
 from goatrl import algorithms, tasks
 from goatrl.data import location
 from goatrl.data.cache import checksums
@@ -15,9 +13,18 @@ from goatrl.disk.identity import Identity
 from goatrl.experiments import claims, estimate, grid, suites
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.estimate import duration
-from goatrl.experiments.experiment import Job, OfSuite, OnProgress, Prepare, Request, register
+from goatrl.experiments.experiment import (
+    Job,
+    OfSuite,
+    OnProgress,
+    Prepare,
+    Progress,
+    Request,
+    register,
+)
 from goatrl.experiments.grid import PlannedCell
 from goatrl.experiments.records import CELL, Cell, CellConfig
+from goatrl.experiments.spent import Breakdown, Spent
 from goatrl.experiments.suites import Suite
 from goatrl.runs.offline import composition
 
@@ -62,13 +69,10 @@ class Grid(OfSuite):
                 "other than goatrl's own"
             )
         if any(cell.missing for cell in planned):
-            training, evaluating = estimate.seconds(planned)
-            on_cpu = jax.default_backend() == "cpu"
-            whole = training + evaluating if on_cpu else max(training, evaluating)
-            found.append(
-                f"expected to take about {duration(whole)} here (training {duration(training)}, "
-                f"evaluating {duration(evaluating)})"
-            )
+            expected = estimate.seconds(planned)
+            parts = dataclasses.asdict(expected).items()
+            each = ", ".join(f"{what} {duration(seconds)}" for what, seconds in parts)
+            found.append(f"expected to take about {duration(expected.whole)} here ({each})")
         return found
 
     def job(self, planned: PlannedCell) -> Job:
@@ -95,7 +99,18 @@ class Grid(OfSuite):
     def run(
         self, planned: Sequence[PlannedCell], folder: Path, on_progress: OnProgress
     ) -> list[str]:
-        return grid.run(planned, folder, on_progress, estimate.order)
+        fresh = len(grid.untrained(planned, folder)) == len(planned)
+        listener = Spent()
+
+        def show(progress: Progress) -> None:
+            listener.show(progress)
+            on_progress(progress)
+
+        failures = grid.run(planned, folder, show, estimate.order)
+        if fresh and not failures:  # otherwise more or less was trained than is expected of a plan
+            taken = Breakdown.of(listener)
+            estimate.learn(planned, taken.kinds, taken.seconds - taken.other)
+        return failures
 
     def brief(self, record: Cell) -> str:
         """Success on seen and on unseen goals, or on each task where they are not told apart."""
