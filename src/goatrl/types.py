@@ -94,6 +94,14 @@ class Spec:
     goal_threshold: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where an observation holds places in the space of goals, by columns."""
+
+    achieved: tuple[int, ...]  # the achieved goal, one column for each of its numbers
+    positions: tuple[int, ...] = ()  # other places, such as the gripper's, one after the other
+
+
 # One definition for NumPy and for JAX arrays. Numbers stay in the precision they come in, so that
 # rewards within a compiled program, recorded episodes and exported datasets agree.
 
@@ -170,6 +178,16 @@ class Episodes:
             horizon=self.horizon,
             goal_threshold=goal_threshold,
         )
+
+    def layout(self) -> Layout | None:
+        """Which columns of an observation are the achieved goal, if all of it is in there."""
+        seen, goals = (np.asarray(each) for each in (self.observations, self.achieved))
+        found = [
+            next((c for c in range(seen.shape[-1]) if np.array_equal(seen[..., c], goal)), None)
+            for goal in np.moveaxis(goals, -1, 0)
+        ]
+        columns = tuple(column for column in found if column is not None)
+        return Layout(columns) if len(columns) == len(found) else None
 
     def checksum(self) -> str:
         """SHA-256 over shapes and bytes: the name of a dataset in every record."""

@@ -17,6 +17,7 @@ from goatrl import data, tasks
 from goatrl.experiments import paper
 from goatrl.robots.fetch import FetchFamily
 from goatrl.robots.hand import HAND
+from goatrl.robots.mujoco import MujocoFamily
 from goatrl.tasks import Task, TaskGroup, fetch, shadow_hand
 from goatrl.tasks.regions import NOTHING, Box, Points, Redrawn, RedrawnRing, everywhere
 from goatrl.types import GoatError
@@ -616,6 +617,28 @@ def test_places_are_those_of_the_simulator(family: FetchFamily) -> None:
         np.testing.assert_allclose(
             family.table, [body.pos - half, body.pos + half], rtol=0, atol=1e-9
         )
+
+
+@pytest.mark.parametrize(
+    "family",
+    [place.family for place in (fetch.REACH, fetch.PUSH, fetch.PICK, fetch.SLIDE)] + [HAND],
+    ids=lambda family: family.name,
+)
+def test_a_layout_says_where_the_achieved_goal_is(family: MujocoFamily) -> None:
+    rng, count = np.random.default_rng(0), 2
+    starts = np.tile([1.35, 0.75], (count, 1))[:, : family.robot.start_dim]
+    with family.simulator(count, 1) as simulator:
+        simulator.reset(starts)
+        for _ in range(5):
+            actions = rng.uniform(-1, 1, (count, family.spec.action_dim))
+            observations, achieved = simulator.step(actions)
+        layout = family.layout
+        assert layout is not None
+        np.testing.assert_array_equal(observations[:, layout.achieved], achieved)
+        if layout.positions:
+            gripper = simulator.robot.model.site("robot0:grip").id
+            places = np.stack([state.site_xpos[gripper] for state in simulator.states])
+            np.testing.assert_allclose(observations[:, layout.positions], places, atol=1e-9)
 
 
 def test_fingertips_and_palm_are_those_of_the_simulator() -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pyarrow as pa
 from rich.table import Table
@@ -42,6 +42,7 @@ class Train:
     Examples:
       goat train goat --group pointreach-non-expert-10 --out runs/goat
       goat train goat --group pointreach-non-expert-10 --out runs/w1 --set uncertainty.w=1.0
+      goat train goat --group push-left-right --out runs/difference --inputs difference
       goat train wgcsl --data mine.npz --goal-threshold 0.05 --out runs/mine
       goat train ./my_algorithm.py --group pointreach-expert-10 --out runs/my
     """
@@ -62,6 +63,10 @@ class Train:
     """Number of seeds (0, 1, …), trained together."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE: set a hyper-parameter (see `goat list ALGORITHM`). Can be repeated."""
+    inputs: Literal["absolute", "difference", "goal-frame"] = "absolute"
+    """What networks see of an observation s and a goal g: both, s and g − φ(s), where φ(s) is the
+    achieved goal, or s and g as seen from φ(s).
+    """
     updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates; the group's if omitted."""
     batch_size: Annotated[int | None, arg(metavar="N")] = None
@@ -79,7 +84,10 @@ class Train:
             entry.name,
             problem,
             data=self.data,
-            overrides=pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5"),
+            overrides={
+                **problem.seen_as(self.inputs),
+                **pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5"),
+            },
             seeds=tuple(range(self.seeds)),
             updates=self.updates,
             batch_size=self.batch_size,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError, Settings, Spec
+from goatrl.types import Episodes, GoatError, Layout, Settings, Spec
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -20,6 +21,30 @@ class Problem:
     spec: Spec
     settings: Settings
     group: TaskGroup | None
+
+    def seen_as(self, inputs: str) -> dict[str, Any]:
+        """The hyper-parameters with which networks have such inputs (`networks.INPUTS`)."""
+        if self.group is not None and self.group.family.layout is not None:
+            return seen_as(inputs, self.group.family.layout)
+        return seen_as(inputs, None if inputs == "absolute" else self.episodes.layout())
+
+
+def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
+    """The same of a problem with such a layout."""
+    if inputs == "absolute":
+        return {}
+    if layout is None:
+        raise GoatError(
+            f"{inputs} inputs need the achieved goal in the observation, and no columns of these "
+            "observations are equal to it; append it to them"
+        )
+    found: dict[str, Any] = {
+        "architecture.inputs": inputs,
+        "architecture.achieved": layout.achieved,
+    }
+    if inputs == "goal-frame" and layout.positions:
+        found["architecture.positions"] = layout.positions
+    return found
 
 
 def open_problem(

@@ -27,7 +27,7 @@ CORE_RATE, GPU_RATE = 75e9, 120e12  # floating-point operations per second
 GPU_LATENCY = 306e-6  # seconds per update, however small it is
 COMPILATION, GPU_COMPILATION = 8.0, 14.0  # seconds per program
 ROBOT_STEPS = 600.0  # simulated per core and second
-SHORTEST = 5.0  # seconds of a kind of work; what took less says little about a rate
+SHORTEST = 10.0  # seconds of a kind of work; what is shorter is start-up and says little of rates
 
 
 def duration(seconds: float) -> str:
@@ -90,7 +90,7 @@ def learn(planned: Sequence[PlannedCell], measured: Mapping[str, float], busy: f
     found = {
         what: share * measured[what] / expected
         for what, expected in dataclasses.asdict(_by_rates(planned)).items()
-        if expected and measured.get(what, 0.0) >= SHORTEST
+        if min(expected, measured.get(what, 0.0)) >= SHORTEST
     }
     if not found:
         return

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 from goatrl import algorithms, tasks
-from goatrl.data.problems import Problem, open_problem
+from goatrl.data.problems import Problem, open_problem, seen_as
 from goatrl.disk.files import locked
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
@@ -45,7 +45,7 @@ from goatrl.training.offline import (
     prune_to_policy,
     train,
 )
-from goatrl.types import Algorithm, Episodes, GoatError, Settings, Spec, TrainState, unknown
+from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState, unknown
 
 # The episodes of several cells wait in one queue: while the last ones of a cell are simulated,
 # those of the next keep the other cores busy. More waiting cells would only fill memory with their
@@ -140,7 +140,7 @@ def plan(
         for column in columns:
             entry = algorithms.get(column.algorithm)
             check_contract(entry, entry.build(group.settings), spec, group.settings.batch_size)
-            algorithm = _compose(column, group.settings)
+            algorithm = _compose(column, group)
             recorded = present.get((name, column.label))
             config = CellConfig(
                 group=name,
@@ -494,12 +494,13 @@ def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell
     )
 
 
-def _compose(column: Column, settings: Settings) -> Algorithm:
-    return override(algorithms.get(column.algorithm).build(settings), column.overrides)
+def _compose(column: Column, group: TaskGroup) -> Algorithm:
+    built = algorithms.get(column.algorithm).build(group.settings)
+    return override(built, {**seen_as(column.inputs, group.family.layout), **column.overrides})
 
 
 def _composition(column: Column, group: TaskGroup) -> Identity:
-    return composition(column.algorithm, **described(_compose(column, group.settings)))
+    return composition(column.algorithm, **described(_compose(column, group)))
 
 
 def evaluated_tasks(suite: Suite, group: TaskGroup, config: CellConfig) -> tuple[Task, ...]:

@@ -21,6 +21,7 @@ class Column:
     label: str
     algorithm: str
     overrides: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    inputs: str = "absolute"  # what its networks see
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Multi-layer perceptrons as pytrees. An ensemble is one more leading axis.
 
-An `MLP` holds its layers, {"w", "b"} each, and what to do between them, which the compiler knows.
-Whoever applies it needs no more than that.
+An `MLP` holds its layers, {"w", "b"} each, and what to do before and between them, which the
+compiler knows. Whoever applies it needs no more than that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from goatrl.learn import fused
 from goatrl.types import GoatError, Pytree, pytree, static
@@ -19,15 +20,87 @@ _MATRIX = jax.tree_util.DictKey("w")
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
 
 
+INPUTS = ("absolute", "difference", "goal-frame")
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """What a network sees of an observation and a goal. Both come normalised, and the columns that
+    are named here are normalised like the goal, so that differences mean something.
+    """
+
+    achieved: tuple[int, ...]  # columns of the observation that are the achieved goal
+    # columns that are positions in the space of goals, one coordinate after the other, and are
+    # seen relative to the achieved goal; None: all columns are seen as they are
+    positions: tuple[int, ...] | None = None
+
+    def __call__(
+        self, observation: jax.Array, goal: jax.Array, *others: jax.Array
+    ) -> tuple[jax.Array, ...]:
+        """(s, g − φ(s), …), or the same with all positions as seen from φ(s)."""
+        now = observation[:, np.array(self.achieved)]
+        if self.positions is None:
+            return observation, goal - now, *others
+        size = len(self.achieved)
+        positions = [
+            observation[:, np.array(self.positions[first : first + size])] - now
+            for first in range(0, len(self.positions), size)
+        ]
+        as_they_are = [column for column in range(observation.shape[1]) if column not in self.axes]
+        return observation[:, np.array(as_they_are, int)], *positions, goal - now, *others
+
+    @property
+    def fewer(self) -> int:
+        """By how many numbers it is smaller than observation and goal."""
+        return 0 if self.positions is None else len(self.achieved)
+
+    @property
+    def axes(self) -> dict[int, int]:
+        """The columns that are normalised like a coordinate of the goal, and which it is."""
+        columns = (*self.achieved, *(self.positions or ()))
+        return {column: place % len(self.achieved) for place, column in enumerate(columns)}
+
+
 @pytree
 class Architecture:
-    """The shape of every network of an agent."""
+    """The shape of every network of an agent, and what it sees.
+
+    `inputs` is what networks see of an observation s and a goal g: both (absolute), s and g − φ(s)
+    (difference), or s and g as seen from φ(s), the achieved goal (goal-frame). For the latter two,
+    `achieved` names the columns of s that are φ(s), and `positions` those of other places in the
+    space of goals.
+    """
 
     hidden: tuple[int, ...] = static(default=(256, 256, 256))
     activation: str = static(default="relu")
     layer_norm: bool = static(default=False)  # after each activation
+    inputs: str = static(default="absolute")
+    achieved: tuple[int, ...] | None = static(default=None)
+    positions: tuple[int, ...] | None = static(default=None)
+
+    @property
+    def view(self) -> View | None:
+        if self.inputs == "absolute":
+            return None
+        # Not checked before: numbers are set one after the other.
+        if not self.achieved:
+            raise GoatError(
+                f"architecture.inputs={self.inputs} needs architecture.achieved, the columns of an "
+                "observation that are the achieved goal; --inputs finds them"
+            )
+        positions = (self.positions or ()) if self.inputs == "goal-frame" else None
+        if positions and len(positions) % len(self.achieved):
+            raise GoatError(
+                "architecture.positions must name as many columns as a goal has numbers, or a "
+                f"multiple of that, not {len(positions)}"
+            )
+        return View(self.achieved, positions)
 
     def __post_init__(self) -> None:
+        if self.inputs not in INPUTS:
+            raise GoatError(
+                f"architecture.inputs must be one of {', '.join(INPUTS)}, not '{self.inputs}'"
+            )
         if self.activation not in ACTIVATIONS:
             known = ", ".join(ACTIVATIONS)
             raise GoatError(
@@ -38,26 +111,40 @@ class Architecture:
             raise GoatError(f"architecture.hidden needs at least one positive size, not {sizes}")
 
 
+def view_of(algorithm: Any) -> View | None:
+    """What the networks of an algorithm see, if it says so."""
+    return getattr(getattr(algorithm, "architecture", None), "view", None)
+
+
 @jax.tree_util.register_pytree_with_keys_class
 @dataclasses.dataclass(frozen=True)
 class MLP:
-    """The layers of a network, leaves under their numbers, and what to do between them."""
+    """The layers of a network, leaves under their numbers, and what to do before and between
+    them.
+    """
 
     layers: tuple[Pytree, ...]
     activation: str = "relu"
+    view: View | None = None  # of its first two inputs, an observation and a goal
 
-    def tree_flatten_with_keys(self) -> tuple[list[tuple[Any, Pytree]], str]:
+    def tree_flatten_with_keys(
+        self,
+    ) -> tuple[list[tuple[Any, Pytree]], tuple[str, View | None]]:
         keys = [jax.tree_util.SequenceKey(number) for number in range(len(self.layers))]
-        return list(zip(keys, self.layers, strict=True)), self.activation
+        return list(zip(keys, self.layers, strict=True)), (self.activation, self.view)
 
     @classmethod
-    def tree_unflatten(cls, activation: str, layers: Any) -> MLP:
-        return cls(tuple(layers), activation)
+    def tree_unflatten(cls, about: tuple[str, View | None], layers: Any) -> MLP:
+        return cls(tuple(layers), *about)
 
 
 def init_mlp(key: jax.Array, inputs: int, outputs: int, architecture: Architecture) -> MLP:
-    """Xavier-uniform weights and zero biases."""
-    sizes = (inputs, *architecture.hidden, outputs)
+    """Xavier-uniform weights and zero biases, for `inputs` numbers, of which an observation and a
+    goal come first.
+    """
+    view = architecture.view
+    seen = inputs if view is None else inputs - view.fewer
+    sizes = (seen, *architecture.hidden, outputs)
     keys = jax.random.split(key, len(sizes) - 1)
     layers: list[dict[str, jax.Array]] = [
         {
@@ -72,7 +159,7 @@ def init_mlp(key: jax.Array, inputs: int, outputs: int, architecture: Architectu
                 "scale": jnp.ones((size,), jnp.float32),
                 "shift": jnp.zeros((size,), jnp.float32),
             }
-    return MLP(tuple(layers), architecture.activation)
+    return MLP(tuple(layers), architecture.activation, view)
 
 
 def init_ensemble(
@@ -105,6 +192,7 @@ def mlp(network: MLP, *inputs: jax.Array) -> jax.Array:
     precision: an advantage is a difference of values of up to 50, of which half precision keeps no
     more than one digit behind the point.
     """
+    inputs = inputs if network.view is None else network.view(*inputs)
     if fused.fits(network.layers, network.activation, inputs[0].shape[0]):
         return fused.forward(network.layers, *inputs)
     *hidden, last = network.layers

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from goatrl.learn.networks import View
 from goatrl.types import Algorithm, Batch, Episodes, Metrics, Spec, TrainState, pytree
 
 CLIP = 10.0
@@ -79,7 +80,7 @@ def future_goal_weights(horizon: int) -> np.ndarray:
     return np.cumsum(later) / horizon
 
 
-def from_episodes(episodes: Episodes) -> Normalizer:
+def from_episodes(episodes: Episodes, view: View | None = None) -> Normalizer:
     """Observation statistics over all steps; goal statistics over the goals that
     relabelling draws.
     """
@@ -90,9 +91,21 @@ def from_episodes(episodes: Episodes) -> Normalizer:
     weights = future_goal_weights(episodes.horizon)[None, :, None] / episodes.count
     goal_mean = (weights * goals).sum((0, 1))
     goal_var = (weights * (goals - goal_mean) ** 2).sum((0, 1))
+    return from_moments(
+        (observations.mean(0), observations.std(0)), (goal_mean, np.sqrt(goal_var)), view
+    )
+
+
+Moments = tuple[np.ndarray, np.ndarray]  # mean and standard deviation
+
+
+def from_moments(observation: Moments, goal: Moments, view: View | None) -> Normalizer:
+    """What a view compares with the goal is normalised like the goal."""
+    (mean, std), (goal_mean, goal_std) = (map(np.array, each) for each in (observation, goal))
+    if view is not None:
+        for column, axis in view.axes.items():
+            mean[..., column], std[..., column] = goal_mean[..., axis], goal_std[..., axis]
+    std, goal_std = np.maximum(std, FLOOR), np.maximum(goal_std, FLOOR)
     return Normalizer(
-        jnp.asarray(observations.mean(0), jnp.float32),
-        jnp.asarray(np.maximum(observations.std(0), FLOOR), jnp.float32),
-        jnp.asarray(goal_mean, jnp.float32),
-        jnp.asarray(np.maximum(np.sqrt(goal_var), FLOOR), jnp.float32),
+        *(jnp.asarray(each, jnp.float32) for each in (mean, std, goal_mean, goal_std))
     )

@@ -329,7 +329,8 @@ class DualValue:
         inputs = spec.observation_dim + spec.goal_dim
         params = {"v": init_mlp(v_key, inputs, 1, architecture)}
         if self.reward == "discriminator":
-            smooth = dataclasses.replace(architecture, activation="tanh")  # as in GoFAR's own code
+            # Smooth as in GoFAR's own code. It sees φ(s) and g, whatever the others see.
+            smooth = dataclasses.replace(architecture, activation="tanh", inputs="absolute")
             params["discriminator"] = init_mlp(c_key, 2 * spec.goal_dim, 1, smooth)
         return params
 

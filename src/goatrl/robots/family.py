@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from goatrl.types import GoatError, Spec
+from goatrl.types import GoatError, Layout, Spec
 
 if TYPE_CHECKING:
     from goatrl.robots.physics.simulator import Simulator
@@ -65,6 +65,7 @@ class Family(abc.ABC):
     unit: str = ""  # of positions, as figures print it
     expert: ExpertTraining | None = None  # for robots whose data an expert collects
     finetuning: Finetuning | None = None  # for robots whose agents go on learning online
+    layout: Layout | None = None  # where an observation holds the achieved goal, if it does
 
     # Whether episodes take a simulator's time. Otherwise they run within a compiled program.
     simulated: ClassVar[bool]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goatrl.robots.mujoco import MujocoFamily
-from goatrl.types import Spec
+from goatrl.types import Layout, Spec
 
 if TYPE_CHECKING:
     from goatrl.robots.physics.simulator import Robot
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PHYSICS = " mujoco 3.3.7, as recorded by the authors"
 REACH_SPEC = Spec(observation_dim=10, goal_dim=3, action_dim=4, horizon=49, goal_threshold=0.05)
 OBJECT_SPEC = Spec(observation_dim=25, goal_dim=3, action_dim=4, horizon=49, goal_threshold=0.05)
+REACH_LAYOUT = Layout((0, 1, 2))  # the gripper
+OBJECT_LAYOUT = Layout((3, 4, 5), (0, 1, 2))  # the object, and the gripper
 Corner = tuple[float, float, float]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from goatrl.robots.family import ExpertTraining, Finetuning
 from goatrl.robots.mujoco import MujocoFamily, View
-from goatrl.types import Spec
+from goatrl.types import Layout, Spec
 
 if TYPE_CHECKING:
     from goatrl.robots.physics.simulator import Robot
@@ -62,4 +62,5 @@ HAND = HandFamily(
         400, updates=160, batch_size=4_096, target_period=40, noise=0.1, random=0.1, cost=True
     ),
     finetuning=Finetuning(20),
+    layout=Layout(tuple(range(48, 63))),  # the fingertips
 )

@@ -1,7 +1,7 @@
 """Fetch picks a block up and holds it."""
 
 from goatrl.robots.family import ExpertTraining, Finetuning
-from goatrl.robots.fetch import OBJECT_SPEC, PHYSICS, FetchFamily
+from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, PHYSICS, FetchFamily
 from goatrl.robots.mujoco import View
 
 PICK = FetchFamily(
@@ -16,4 +16,5 @@ PICK = FetchFamily(
     unit="m",
     expert=ExpertTraining(300, cost=True),
     finetuning=Finetuning(10),
+    layout=OBJECT_LAYOUT,
 )

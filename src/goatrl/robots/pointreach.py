@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from goatrl.robots.jax_world import JaxFamily
-from goatrl.types import Spec
+from goatrl.types import Layout, Spec
 
 
 def step(position: jax.Array, action: jax.Array, bound: float) -> jax.Array:
@@ -18,4 +18,5 @@ POINT = JaxFamily(
     "point",
     Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=49, goal_threshold=1.0),
     step,
+    layout=Layout((0, 1)),
 )

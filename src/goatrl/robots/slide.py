@@ -1,7 +1,7 @@
 """Fetch hits a puck, which slides out of its reach."""
 
 from goatrl.robots.family import ExpertTraining, Finetuning
-from goatrl.robots.fetch import OBJECT_SPEC, PHYSICS, FetchFamily
+from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, PHYSICS, FetchFamily
 from goatrl.robots.mujoco import View
 
 SLIDE = FetchFamily(
@@ -15,4 +15,5 @@ SLIDE = FetchFamily(
     unit="m",
     expert=ExpertTraining(390, updates=400, cost=True),
     finetuning=Finetuning(20),
+    layout=OBJECT_LAYOUT,
 )

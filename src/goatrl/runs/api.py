@@ -70,6 +70,7 @@ def train(
     updates: int | None = None,
     batch_size: int | None = None,
     set: Mapping[str, Number] | None = None,
+    inputs: str = "absolute",
     out: Path | str | None = None,
     on_report: OnReport | None = None,
 ) -> Agents:
@@ -82,6 +83,9 @@ def train(
         updates: number of updates. Defaults to the dataset's setting.
         batch_size: defaults to the dataset's setting.
         set: hyper-parameters by name, such as {"uncertainty.w": 1.0}.
+        inputs: what networks see of an observation s and a goal g: "absolute" (both), "difference"
+            (s and g − φ(s), where φ(s) is the achieved goal) or "goal-frame" (s and g as seen from
+            φ(s)).
         out: a run folder like that of `goat train`; repeat the call to resume. Without one, nothing
             is kept on disk.
         on_report: called regularly with the number of updates so far and the losses.
@@ -93,7 +97,7 @@ def train(
     config = configure(
         algorithms.resolve(str(algorithm)).name,
         dataset,
-        overrides=set,
+        overrides={**dataset.seen_as(inputs), **(set or {})},
         seeds=tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds),
         updates=updates,
         batch_size=batch_size,

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from goatrl.learn import normalize
+from goatrl.learn.networks import View, view_of
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
 from goatrl.training import memory
@@ -143,7 +144,8 @@ def _on_device(
     state: TrainState | None,
 ) -> tuple[Any, TrainState, jax.Array, Episodes, Rows]:
     shared, rows, normalizers = pool(
-        [episodes] * len(members) if isinstance(episodes, Episodes) else episodes
+        [episodes] * len(members) if isinstance(episodes, Episodes) else episodes,
+        view_of(members[0][0]),
     )
     if state is None:
         fresh = init(members, spec, normalize.identity(spec))
@@ -152,7 +154,9 @@ def _on_device(
     return algorithms, state, seed_keys(members, stream=1), shared, rows
 
 
-def pool(datasets: Sequence[Episodes]) -> tuple[Episodes, Rows, Normalizer]:
+def pool(
+    datasets: Sequence[Episodes], view: View | None = None
+) -> tuple[Episodes, Rows, Normalizer]:
     """The datasets of all members one behind the other on the device, each once, and every member's
     rows and normaliser.
     """
@@ -161,7 +165,7 @@ def pool(datasets: Sequence[Episodes]) -> tuple[Episodes, Rows, Normalizer]:
     mine = np.array([places[id(episodes)] for episodes in datasets])
     counts = np.array([episodes.count for episodes in different])
     firsts = np.cumsum(counts) - counts
-    normalizers = [normalize.from_episodes(episodes) for episodes in different]
+    normalizers = [normalize.from_episodes(episodes, view) for episodes in different]
     return (
         _joined(different),
         Rows(jnp.asarray(firsts[mine]), jnp.asarray(counts[mine])),

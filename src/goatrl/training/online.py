@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from goatrl.learn import normalize
+from goatrl.learn.networks import View, view_of
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
 from goatrl.robots import Family
@@ -150,7 +151,8 @@ def train_online(
             )
             agents = state.train
             if schedule.adapt_normalizer:
-                agents = dataclasses.replace(agents, normalizer=_normalizer(statistics))
+                normalizer = _normalizer(statistics, view_of(members[0][0]))
+                agents = dataclasses.replace(agents, normalizer=normalizer)
             filled = min((number + 1) * schedule.episodes, schedule.slots)
             agents, metrics = run_chunk(
                 algorithms,
@@ -228,10 +230,9 @@ def _seen(before: Statistics, fresh: Episodes) -> Statistics:
     )
 
 
-def _normalizer(statistics: Statistics) -> Normalizer:
-    def mean_and_spread(sums: np.ndarray) -> tuple[jax.Array, jax.Array]:
+def _normalizer(statistics: Statistics, view: View | None) -> Normalizer:
+    def moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, square = np.moveaxis(sums / statistics.count[:, None, None], 1, 0)
-        spread = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return jnp.float32(mean), jnp.float32(np.maximum(spread, normalize.FLOOR))
+        return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
-    return Normalizer(*mean_and_spread(statistics.observations), *mean_and_spread(statistics.goals))
+    return normalize.from_moments(moments(statistics.observations), moments(statistics.goals), view)

@@ -1,0 +1,139 @@
+"""What networks see: (s, g), (s, g − φ(s)), or everything from where the achieved goal is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from goatrl import algorithms
+from goatrl.learn import networks, normalize
+from goatrl.learn.networks import Architecture, View, init_mlp, mlp
+from goatrl.training import offline
+from goatrl.types import GoatError, Layout, Settings, make_episodes
+from helpers import network
+
+# gripper (2), block (2), speed
+OBSERVATION = jnp.asarray([[1.0, 2.0, 4.0, 6.0, 9.0]])
+GOAL = jnp.asarray([[10.0, 20.0]])
+ACTION = jnp.asarray([[0.5]])
+
+
+def test_a_difference_is_seen_beside_the_whole_observation():
+    seen = View((2, 3))(OBSERVATION, GOAL, ACTION)
+    expected = [[1.0, 2.0, 4.0, 6.0, 9.0], [6.0, 14.0], [0.5]]
+    for found, wanted in zip(seen, expected, strict=True):
+        np.testing.assert_array_equal(found, [wanted])
+
+
+def test_in_the_goal_frame_nothing_has_a_place_of_its_own():
+    seen = np.concatenate(View((2, 3), (0, 1))(OBSERVATION, GOAL, ACTION), axis=1)
+    np.testing.assert_array_equal(seen, [[9.0, -3.0, -4.0, 6.0, 14.0, 0.5]])
+    moved = OBSERVATION + jnp.asarray([[7.0, -3.0, 7.0, -3.0, 0.0]])
+    again = View((2, 3), (0, 1))(moved, GOAL + jnp.asarray([[7.0, -3.0]]), ACTION)
+    np.testing.assert_array_equal(np.concatenate(again, axis=1), seen)
+
+
+def test_columns_keep_their_order_and_axes():
+    view = View((3, 0), (2, 1))
+    seen = np.concatenate(view(OBSERVATION, GOAL), axis=1)
+    # speed, then (4, 2) − (6, 1), then (10, 20) − (6, 1)
+    np.testing.assert_array_equal(seen, [[9.0, -2.0, 1.0, 4.0, 19.0]])
+    assert view.axes == {3: 0, 0: 1, 2: 0, 1: 1}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "size"), [("absolute", 8), ("difference", 8), ("goal-frame", 6)]
+)
+def test_a_network_is_as_wide_as_what_it_sees(inputs, size):
+    shape = Architecture((3,), inputs=inputs, achieved=(2, 3), positions=(0, 1))
+    net = init_mlp(jax.random.key(0), 8, 1, shape)
+    assert net.layers[0]["w"].shape == (size, 3)
+    assert mlp(net, OBSERVATION, GOAL, ACTION).shape == (1, 1)
+
+
+def test_the_network_is_applied_to_what_it_sees():
+    plain = network(([[1.0], [10.0], [0.0], [0.0], [0.0], [100.0], [0.0]], [0.0]))
+    seeing = dataclasses.replace(plain, view=View((2, 3)))
+    np.testing.assert_allclose(mlp(plain, OBSERVATION, GOAL), [[1.0 + 20.0 + 1000.0]])
+    np.testing.assert_allclose(mlp(seeing, OBSERVATION, GOAL), [[1.0 + 20.0 + 600.0]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"inputs": "polar"}, "must be one of absolute, difference, goal-frame"),
+        ({"inputs": "difference"}, "needs architecture.achieved"),
+        (
+            {"inputs": "goal-frame", "achieved": (0, 1), "positions": (2, 3, 4)},
+            "must name as many columns as a goal has numbers",
+        ),
+    ],
+)
+def test_what_cannot_be_seen_is_refused(settings, message):
+    with pytest.raises(GoatError, match=message):
+        Architecture(**settings).view  # noqa: B018
+
+
+def episodes():
+    rng = np.random.default_rng(0)
+    observations = rng.normal([1.0, 5.0, -3.0], [0.1, 2.0, 30.0], size=(40, 6, 3))
+    achieved = observations[:, :, 1:2]
+    return make_episodes(
+        observations, achieved, rng.uniform(-1, 1, (40, 5, 2)), achieved[:, -1] + 1
+    )
+
+
+def test_what_is_compared_with_the_goal_is_normalised_like_it():
+    data = episodes()
+    plain = normalize.from_episodes(data)
+    seen = normalize.from_episodes(data, View((1,), (0,)))
+    for kind in ("mean", "std"):
+        before, after = (np.asarray(getattr(n, f"observation_{kind}")) for n in (plain, seen))
+        goal = np.asarray(getattr(seen, f"goal_{kind}"))
+        np.testing.assert_array_equal(goal, getattr(plain, f"goal_{kind}"))
+        np.testing.assert_array_equal(after[:2], [goal[0], goal[0]])
+        assert after[2] == before[2]
+        assert after[1] != before[1]
+    (difference,) = View((1,))(seen.observation(data.observations[0]), seen.goal(data.goals[:1]))[
+        1:
+    ]
+    expected = (data.goals[0] - data.observations[0, :, 1:2]) / np.asarray(seen.goal_std)
+    np.testing.assert_allclose(difference, expected, rtol=1e-4)
+
+
+def test_a_layout_is_found_in_the_data():
+    assert episodes().layout() == Layout((1,))
+    other = dataclasses.replace(episodes(), achieved=episodes().achieved + 1e-3)
+    assert other.layout() is None
+
+
+@pytest.mark.parametrize("name", ["goat", "gofar", "iql_her", "goat_rnd", "wgcsl_adsw", "cql_her"])
+@pytest.mark.parametrize("inputs", ["difference", "goal-frame"])
+def test_every_part_trains_on_what_it_sees(name, inputs):
+    built = algorithms.get(name).build(Settings(target_period=2))
+    shape = Architecture((8,), inputs=inputs, achieved=(1,), positions=(0,))
+    algorithm = dataclasses.replace(built, architecture=shape)
+    data = episodes()
+    run = offline.train(
+        [(algorithm, 0)], data.spec(0.1), data, updates=4, batch_size=16, interval=4
+    )
+    (chunk,) = run
+    assert all(np.isfinite(values).all() for values in chunk.metrics.values())
+    # Moving every place, goals included, changes nothing in the goal frame, and something else.
+    state = jax.tree.map(lambda leaf: leaf[0], chunk.state)
+    seen, goals = jnp.asarray(data.observations[:3, 0]), jnp.asarray(data.goals[:3])
+    moved = seen + jnp.asarray([[0.5, 0.5, 0.0]])
+    before = normalize.act(algorithm, state, seen, goals)
+    after = normalize.act(algorithm, state, moved, goals + 0.5)
+    same = np.allclose(before, after, atol=1e-5)
+    assert same == (inputs == "goal-frame")
+
+
+def test_users_networks_see_the_same():
+    """A file of one's own gets the view from the architecture, without a word about it."""
+    shape = Architecture((4,), inputs="difference", achieved=(0,))
+    assert networks.init_ensemble(jax.random.key(0), 2, 3, 1, shape).view == View((0,))
