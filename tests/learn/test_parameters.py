@@ -49,6 +49,7 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
         ("polyak", 0.95),
         ("target_period", 20),
         ("optimizer", "adam"),
+        ("symmetry", ""),
     ]
 
 
@@ -66,6 +67,7 @@ def test_missing_parts_have_no_names():
         "polyak",
         "target_period",
         "optimizer",
+        "symmetry",
     ]
 
 

@@ -5,6 +5,7 @@ settings.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from goatrl import data, tasks
 from goatrl.experiments import paper
-from goatrl.robots.fetch import FetchFamily
+from goatrl.learn import symmetry
+from goatrl.robots.fetch import ARM, FetchFamily
 from goatrl.robots.hand import HAND
 from goatrl.robots.mujoco import MujocoFamily
 from goatrl.tasks import Task, TaskGroup, fetch, shadow_hand
@@ -639,6 +641,44 @@ def test_a_layout_says_where_the_achieved_goal_is(family: MujocoFamily) -> None:
             gripper = simulator.robot.model.site("robot0:grip").id
             places = np.stack([state.site_xpos[gripper] for state in simulator.states])
             np.testing.assert_allclose(observations[:, layout.positions], places, atol=1e-9)
+
+
+@pytest.mark.parametrize("family", [fetch.REACH.family, fetch.PICK.family], ids=["reach", "pick"])
+def test_a_mirrored_arm_moves_in_the_mirror(family: FetchFamily) -> None:
+    """The same actions in the mirror, from starts in the mirror: so are all observations, until the
+    gripper touches the object.
+    """
+    (mirror,) = symmetry.read(json.dumps(family.symmetry), family.spec)
+    rng, robots, steps = np.random.default_rng(0), 12, 8
+    none = np.zeros((robots, 1))
+    offsets = rng.uniform(-0.08, 0.08, (robots, 2))[:, : family.robot.start_dim]
+    starts = np.asarray(family.gripper[: offsets.shape[1]]) + offsets
+    actions = rng.uniform(-1, 1, (steps, robots, 4))
+
+    def run(starts: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        with family.simulator(robots, 1) as simulator:
+            simulator.reset(starts)
+            return np.stack([simulator.step(each)[0] for each in actions])
+
+    original = run(starts, actions)
+    other = starts.copy()
+    other[:, 1:] = 2 * ARM - other[:, 1:]
+    seen = run(other, np.stack([mirror.apply("action", each, none) for each in actions]))
+    expected = np.stack([mirror.apply("observation", each, none) for each in original])
+    spread = np.maximum(original.std(axis=(0, 1)), 1e-4)
+    error = np.abs(seen - expected).mean(axis=(0, 1)) / spread
+    assert error.max() < 0.2
+    # Every sign of what moves counts: without one of them, the error is of the size of what is
+    # observed.
+    turned = set(np.flatnonzero((mirror.sign["observation"] < 0) & (spread > 1e-3)))
+    assert turned >= ({1, 6} if family.robot.start_dim == 0 else {1, 4, 7, 21})
+    for column in turned:
+        sign = dict(mirror.sign) | {"observation": mirror.sign["observation"].copy()}
+        offset = dict(mirror.offset) | {"observation": mirror.offset["observation"].copy()}
+        sign["observation"][column], offset["observation"][column] = 1.0, 0.0
+        wrong = dataclasses.replace(mirror, sign=sign, offset=offset)
+        image = np.stack([wrong.apply("observation", each, none) for each in original])
+        assert (np.abs(seen - image).mean(axis=(0, 1)) / spread)[column] > 0.5, column
 
 
 def test_fingertips_and_palm_are_those_of_the_simulator() -> None:

@@ -111,7 +111,7 @@ def test_statistics_tell_millimetres_apart() -> None:
     empty = start(
         [MEMBERS[0]], dataclasses.replace(GROUP.spec, observation_dim=3, horizon=10), SCHEDULE
     ).statistics
-    spread = np.asarray(_normalizer(_seen(empty, fresh), None).goal_std)
+    spread = np.asarray(_normalizer(_seen(empty, fresh)).goal_std)
     np.testing.assert_allclose(spread, 1e-3, rtol=0.15)
 
 

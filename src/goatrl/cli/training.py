@@ -22,7 +22,7 @@ from goatrl.cli.console import (
     progress_bar,
 )
 from goatrl.cli.datasets import ensure
-from goatrl.data.problems import Problem, open_problem
+from goatrl.data.problems import Problem, open_problem, symmetric
 from goatrl.evaluation import environments
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.summary import per_task
@@ -67,6 +67,10 @@ class Train:
     """What networks see of an observation s and a goal g: both, s and g − φ(s), where φ(s) is the
     achieved goal, or s and g as seen from φ(s).
     """
+    symmetry: Annotated[str | None, arg(metavar="FILE")] = None
+    """A TOML file that declares symmetries of the problem, with which training augments the data,
+    or the word `declared` for those of the group's robot.
+    """
     updates: Annotated[int | None, arg(metavar="N")] = None
     """Number of updates; the group's if omitted."""
     batch_size: Annotated[int | None, arg(metavar="N")] = None
@@ -86,6 +90,7 @@ class Train:
             data=self.data,
             overrides={
                 **problem.seen_as(self.inputs),
+                **({} if self.symmetry is None else symmetric(self.symmetry, problem)),
                 **pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5"),
             },
             seeds=tuple(range(self.seeds)),

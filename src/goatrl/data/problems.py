@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,23 @@ def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
     if inputs == "goal-frame" and layout.positions:
         found["architecture.positions"] = layout.positions
     return found
+
+
+def symmetric(declared: str | Path, problem: Problem) -> dict[str, Any]:
+    """The hyper-parameters with which training uses a symmetry: of a TOML file, or "declared" for
+    that of the task group.
+    """
+    if str(declared) == "declared":
+        found = None if problem.group is None else problem.group.family.symmetry
+        if found is None:
+            raise GoatError("nothing declares a symmetry for these data; specify a TOML file")
+    else:
+        try:
+            found = tomllib.loads(Path(declared).read_text())
+        except (OSError, ValueError) as error:
+            raise GoatError(f"cannot read the symmetry in {declared}: {error}") from None
+    text = json.dumps(found, sort_keys=True, separators=(",", ":"))
+    return {"symmetry": text}
 
 
 def open_problem(

@@ -42,6 +42,7 @@ class Agent:
     polyak: float = 0.95
     target_period: int = static(default=20)
     optimizer: str = static(default="adam")
+    symmetry: str = static(default="")  # of the problem, as `learn.symmetry` reads it
 
     def __post_init__(self) -> None:
         if self.optimizer not in OPTIMIZERS:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from goatrl.learn import symmetry
 from goatrl.learn.networks import View
+from goatrl.learn.symmetry import Map, Moments
 from goatrl.types import Algorithm, Batch, Episodes, Metrics, Spec, TrainState, pytree
 
 CLIP = 10.0
@@ -80,9 +83,11 @@ def future_goal_weights(horizon: int) -> np.ndarray:
     return np.cumsum(later) / horizon
 
 
-def from_episodes(episodes: Episodes, view: View | None = None) -> Normalizer:
+def from_episodes(
+    episodes: Episodes, view: View | None = None, maps: Sequence[Map] = ()
+) -> Normalizer:
     """Observation statistics over all steps; goal statistics over the goals that
-    relabelling draws.
+    relabelling draws; both of what is seen through the maps of a symmetry.
     """
     observations = np.asarray(episodes.observations, np.float64).reshape(
         -1, episodes.observations.shape[-1]
@@ -92,15 +97,17 @@ def from_episodes(episodes: Episodes, view: View | None = None) -> Normalizer:
     goal_mean = (weights * goals).sum((0, 1))
     goal_var = (weights * (goals - goal_mean) ** 2).sum((0, 1))
     return from_moments(
-        (observations.mean(0), observations.std(0)), (goal_mean, np.sqrt(goal_var)), view
+        (observations.mean(0), observations.std(0)), (goal_mean, np.sqrt(goal_var)), view, maps
     )
 
 
-Moments = tuple[np.ndarray, np.ndarray]  # mean and standard deviation
-
-
-def from_moments(observation: Moments, goal: Moments, view: View | None) -> Normalizer:
+def from_moments(
+    observation: Moments, goal: Moments, view: View | None, maps: Sequence[Map] = ()
+) -> Normalizer:
     """What a view compares with the goal is normalised like the goal."""
+    for each in maps:
+        observation = symmetry.mixed(each, "observation", observation)
+        goal = symmetry.mixed(each, "goal", goal)
     (mean, std), (goal_mean, goal_std) = (map(np.array, each) for each in (observation, goal))
     if view is not None:
         for column, axis in view.axes.items():

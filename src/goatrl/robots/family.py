@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -66,6 +66,7 @@ class Family(abc.ABC):
     expert: ExpertTraining | None = None  # for robots whose data an expert collects
     finetuning: Finetuning | None = None  # for robots whose agents go on learning online
     layout: Layout | None = None  # where an observation holds the achieved goal, if it does
+    symmetry: Mapping[str, Any] | None = None  # as `learn.symmetry` describes it
 
     # Whether episodes take a simulator's time. Otherwise they run within a compiled program.
     simulated: ClassVar[bool]

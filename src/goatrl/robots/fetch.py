@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,37 @@ REACH_SPEC = Spec(observation_dim=10, goal_dim=3, action_dim=4, horizon=49, goal
 OBJECT_SPEC = Spec(observation_dim=25, goal_dim=3, action_dim=4, horizon=49, goal_threshold=0.05)
 REACH_LAYOUT = Layout((0, 1, 2))  # the gripper
 OBJECT_LAYOUT = Layout((3, 4, 5), (0, 1, 2))  # the object, and the gripper
+ARM = 0.749  # y of the vertical plane through the base, in which the arm comes to rest
+
+
+def mirrored(
+    places: Sequence[int], vectors: Sequence[int], turns: Sequence[int], fingers: Sequence[int]
+) -> dict[str, Any]:
+    """The reflection across the arm's plane, from the columns at which the x of each place, vector
+    and rotation stands, and the first of each pair of fingers.
+
+    Across a plane, a vector's part along the normal turns round. Of a rotation, its parts in the
+    plane do.
+    """
+    observation = {place + 1: 2 * ARM for place in places}
+    observation |= {vector + 1: 0.0 for vector in vectors}
+    observation |= {column: 0.0 for turn in turns for column in (turn, turn + 2)}
+    return {
+        "reflection": [
+            {
+                "observation": {str(column): total for column, total in observation.items()},
+                "goal": {"1": 2 * ARM},
+                "action": {"1": 0.0},
+                "swap": [[finger, finger + 1] for finger in fingers],
+            }
+        ]
+    }
+
+
+REACH_SYMMETRY = mirrored(places=[0], vectors=[5], turns=[], fingers=[3, 8])
+# gripper and object; object from gripper, speeds of object and gripper; the object's rotation and
+# its speed
+OBJECT_SYMMETRY = mirrored(places=[0, 3], vectors=[6, 14, 20], turns=[11, 17], fingers=[9, 23])
 Corner = tuple[float, float, float]
 
 

@@ -1,7 +1,7 @@
 """Fetch picks a block up and holds it."""
 
 from goatrl.robots.family import ExpertTraining, Finetuning
-from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, PHYSICS, FetchFamily
+from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, OBJECT_SYMMETRY, PHYSICS, FetchFamily
 from goatrl.robots.mujoco import View
 
 PICK = FetchFamily(
@@ -17,4 +17,5 @@ PICK = FetchFamily(
     expert=ExpertTraining(300, cost=True),
     finetuning=Finetuning(10),
     layout=OBJECT_LAYOUT,
+    symmetry=OBJECT_SYMMETRY,
 )

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 from goatrl.robots.jax_world import JaxFamily
 from goatrl.types import Layout, Spec
 
+SPACES = ("observation", "goal", "action")
+
 
 def step(position: jax.Array, action: jax.Array, bound: float) -> jax.Array:
     """Move by the action, at most 1 per axis, and stay in the box."""
@@ -19,4 +21,5 @@ POINT = JaxFamily(
     Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=49, goal_threshold=1.0),
     step,
     layout=Layout((0, 1)),
+    symmetry={"reflection": [{space: {axis: 0.0} for space in SPACES} for axis in "01"]},
 )

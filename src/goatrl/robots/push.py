@@ -3,7 +3,7 @@
 from typing import Any
 
 from goatrl.robots.family import ExpertTraining, Finetuning
-from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, PHYSICS, FetchFamily
+from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, OBJECT_SYMMETRY, PHYSICS, FetchFamily
 from goatrl.robots.mujoco import View
 
 
@@ -31,4 +31,5 @@ PUSH = FetchFamily(
     expert=ExpertTraining(170),
     finetuning=Finetuning(20),
     layout=OBJECT_LAYOUT,
+    symmetry=OBJECT_SYMMETRY,
 )

@@ -1,7 +1,7 @@
 """Fetch reaches with its gripper."""
 
 from goatrl.robots.family import ExpertTraining, Finetuning
-from goatrl.robots.fetch import PHYSICS, REACH_LAYOUT, REACH_SPEC, FetchFamily
+from goatrl.robots.fetch import PHYSICS, REACH_LAYOUT, REACH_SPEC, REACH_SYMMETRY, FetchFamily
 from goatrl.robots.mujoco import View
 
 REACH = FetchFamily(
@@ -15,4 +15,5 @@ REACH = FetchFamily(
     expert=ExpertTraining(3),
     finetuning=Finetuning(20),
     layout=REACH_LAYOUT,
+    symmetry=REACH_SYMMETRY,
 )

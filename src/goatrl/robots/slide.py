@@ -1,7 +1,7 @@
 """Fetch hits a puck, which slides out of its reach."""
 
 from goatrl.robots.family import ExpertTraining, Finetuning
-from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, PHYSICS, FetchFamily
+from goatrl.robots.fetch import OBJECT_LAYOUT, OBJECT_SPEC, OBJECT_SYMMETRY, PHYSICS, FetchFamily
 from goatrl.robots.mujoco import View
 
 SLIDE = FetchFamily(
@@ -16,4 +16,5 @@ SLIDE = FetchFamily(
     expert=ExpertTraining(390, updates=400, cost=True),
     finetuning=Finetuning(20),
     layout=OBJECT_LAYOUT,
+    symmetry=OBJECT_SYMMETRY,
 )

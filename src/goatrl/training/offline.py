@@ -13,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from goatrl.learn import normalize
+from goatrl.learn import normalize, symmetry
 from goatrl.learn.networks import View, view_of
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
+from goatrl.learn.symmetry import Map
 from goatrl.training import memory
 from goatrl.types import Algorithm, Episodes, GoatError, Rows, Spec, TrainState
 
@@ -146,6 +147,7 @@ def _on_device(
     shared, rows, normalizers = pool(
         [episodes] * len(members) if isinstance(episodes, Episodes) else episodes,
         view_of(members[0][0]),
+        symmetry.of(members[0][0], spec),
     )
     if state is None:
         fresh = init(members, spec, normalize.identity(spec))
@@ -155,7 +157,7 @@ def _on_device(
 
 
 def pool(
-    datasets: Sequence[Episodes], view: View | None = None
+    datasets: Sequence[Episodes], view: View | None = None, maps: Sequence[Map] = ()
 ) -> tuple[Episodes, Rows, Normalizer]:
     """The datasets of all members one behind the other on the device, each once, and every member's
     rows and normaliser.
@@ -165,7 +167,7 @@ def pool(
     mine = np.array([places[id(episodes)] for episodes in datasets])
     counts = np.array([episodes.count for episodes in different])
     firsts = np.cumsum(counts) - counts
-    normalizers = [normalize.from_episodes(episodes, view) for episodes in different]
+    normalizers = [normalize.from_episodes(episodes, view, maps) for episodes in different]
     return (
         _joined(different),
         Rows(jnp.asarray(firsts[mine]), jnp.asarray(counts[mine])),
@@ -234,6 +236,8 @@ def run_chunk(
             sample_key, update_key = jax.random.split(jax.random.fold_in(key, state.step))
             batch = algorithm.sampler.sample(sample_key, episodes, batch_size, threshold, rows)
             batch = dataclasses.replace(batch, reward=batch.reward + reward_offset)
+            if declared := getattr(algorithm, "symmetry", ""):
+                batch = symmetry.augment(declared, jax.random.fold_in(sample_key, 0), batch)
             return normalize.update(algorithm, state, batch, update_key)
 
         def period(state: TrainState, _: None) -> tuple[TrainState, dict[str, jax.Array]]:

@@ -17,10 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from goatrl.learn import normalize
+from goatrl.learn import normalize, symmetry
 from goatrl.learn.networks import View, view_of
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import stack
+from goatrl.learn.symmetry import Map
 from goatrl.robots import Family
 from goatrl.robots.exploration import explore
 from goatrl.tasks import Task, draw_mix
@@ -151,7 +152,8 @@ def train_online(
             )
             agents = state.train
             if schedule.adapt_normalizer:
-                normalizer = _normalizer(statistics, view_of(members[0][0]))
+                first = members[0][0]
+                normalizer = _normalizer(statistics, view_of(first), symmetry.of(first, spec))
                 agents = dataclasses.replace(agents, normalizer=normalizer)
             filled = min((number + 1) * schedule.episodes, schedule.slots)
             agents, metrics = run_chunk(
@@ -230,9 +232,13 @@ def _seen(before: Statistics, fresh: Episodes) -> Statistics:
     )
 
 
-def _normalizer(statistics: Statistics, view: View | None) -> Normalizer:
+def _normalizer(
+    statistics: Statistics, view: View | None = None, maps: Sequence[Map] = ()
+) -> Normalizer:
     def moments(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, square = np.moveaxis(sums / statistics.count[:, None, None], 1, 0)
         return mean, np.sqrt(np.maximum(square - mean**2, 0.0))
 
-    return normalize.from_moments(moments(statistics.observations), moments(statistics.goals), view)
+    return normalize.from_moments(
+        moments(statistics.observations), moments(statistics.goals), view, maps
+    )
