@@ -41,6 +41,7 @@ from goatrl.types import Episodes, reached
 PEERS = {"torch": "torch", "d3rlpy": "d3rlpy", "stable_baselines3": "stable-baselines3"}
 CORES = len(os.sched_getaffinity(0))
 UPDATES = 100  # of one turn
+DISTURBED = 1.5  # slowest by fastest round; on an idle machine it is at most 1.3
 LAYERS = [256, 256, 256]
 EPISODES = 200  # that a policy is evaluated in
 ROBOTS = -(-64 // CORES) * CORES  # as many for every worker
@@ -286,7 +287,7 @@ def check_peers() -> None:
 
 
 def table(rows: Sequence[Row]) -> Table:
-    shown = Table("", "ours", "theirs", "", "times as fast", "rounds", box=SIMPLE)
+    shown = Table("", "ours", "theirs", "", "ratio", "of rounds", box=SIMPLE)
     for row in rows:
         digits = 1 if row.unit == MS else 0
         ours, theirs = (f"{value:,.{digits}f}" for value in (row.ours, row.theirs))
@@ -295,6 +296,13 @@ def table(rows: Sequence[Row]) -> Table:
     for column in shown.columns[1:3]:
         column.justify = "right"
     return shown
+
+
+def disturbed(measured: Mapping[str, Sequence[float]]) -> list[str]:
+    """Contestants whose rounds disagree. On a busy machine torch's threads wait for each other, and
+    an update takes ten times as long.
+    """
+    return [name for name, rounds in measured.items() if max(rounds) > DISTURBED * min(rounds)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -320,6 +328,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured = take_turns(contestants, given.rounds)
     rows = compare(PAIRS, measured)
     Console().print(table(rows))
+    if names := disturbed(measured):
+        print(
+            f"The machine was busy, rounds differ: {', '.join(names)}. Run again when it is idle."
+        )
     if given.out:
         packages = "jax", "gymnasium", "mujoco", *PEERS.values()
         report = {

@@ -60,6 +60,10 @@ def test_a_ratio_says_how_many_times_as_fast_ours_is() -> None:
     ]
 
 
+def test_a_busy_machine_is_noticed() -> None:
+    assert peers.disturbed({"steady": [1.0, 1.2, 1.3], "not": [10.0, 16.0, 10.0]}) == ["not"]
+
+
 def test_contestants_take_turns() -> None:
     order: list[str] = []
     contestants = {name: lambda name=name: float(len(order.append(name) or order)) for name in "ab"}
