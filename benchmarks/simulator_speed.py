@@ -4,7 +4,8 @@ Every figure times the same robots in the same episodes, resets included: toward
 then at random, so that contacts occur.
 
     python benchmarks/simulator_speed.py [--families push slide] [--robots 128] [--threads 2]
-    python benchmarks/simulator_speed.py --families --evaluate push-left-right
+    python benchmarks/simulator_speed.py --families --judge push-left-right
+    python benchmarks/simulator_speed.py --families --judge reach-left-right push-left-right
 """
 
 from __future__ import annotations
@@ -14,17 +15,28 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import gymnasium
+import jax
 import mujoco
 import numpy as np
 
 from goatrl import algorithms, tasks
 from goatrl.evaluation.episodes import evaluate
+from goatrl.experiments.grid import EVALUATED_AT_ONCE
 from goatrl.learn import normalize
-from goatrl.training.offline import init
+from goatrl.learn.parameters import stack
+from goatrl.robots.mujoco import ROWS, MujocoFamily, export, simulate_elsewhere
+from goatrl.robots.workers import the_same
+from goatrl.robots.workers import workers as processes
+from goatrl.tasks import Task, TaskGroup
+from goatrl.training.offline import Members, act, init, prune_to_policy
+from goatrl.types import TrainState
 
 STEPS = 49
 APPROACH = 15
@@ -59,10 +71,8 @@ def batched(family: str, starts: np.ndarray, actions: np.ndarray, threads: int) 
     return actions[..., 0].size / seconds
 
 
-def bare(family: str, starts: np.ndarray, actions: np.ndarray) -> float:
-    """Steps per second of mj_step alone on one thread, along the same trajectories."""
-    simulator = FAMILIES[family].simulator(len(starts), 1)
-    simulator.reset(starts)
+def seconds_in_mj_step(run: Callable[[], object]) -> float:
+    """How much of `run` is mj_step."""
     seconds = 0.0
     step = mujoco.mj_step
 
@@ -74,11 +84,22 @@ def bare(family: str, starts: np.ndarray, actions: np.ndarray) -> float:
 
     mujoco.mj_step = timed
     try:
-        for row in actions:
-            simulator.step(row)
+        run()
     finally:
         mujoco.mj_step = step
-    return actions[..., 0].size / seconds
+    return seconds
+
+
+def bare(family: str, starts: np.ndarray, actions: np.ndarray) -> float:
+    """Steps per second of mj_step alone on one thread, along the same trajectories."""
+    simulator = FAMILIES[family].simulator(len(starts), 1)
+    simulator.reset(starts)
+
+    def run() -> None:
+        for row in actions:
+            simulator.step(row)
+
+    return actions[..., 0].size / seconds_in_mj_step(run)
 
 
 def library_starts(family: str, count: int) -> np.ndarray:
@@ -106,11 +127,11 @@ def gymnasium_loop(family: str, actions: np.ndarray) -> float:
     return actions[..., 0].size / (time.perf_counter() - begun)
 
 
-def asynchronous(family: str, actions: np.ndarray, workers: int) -> float:
-    """Steps per second of Gymnasium's AsyncVectorEnv, episode after episode in every worker."""
-    environments = gymnasium.make_vec(
-        registered(family), num_envs=workers, vectorization_mode="async"
-    )
+def vectorised(family: str, actions: np.ndarray, workers: int, mode: str) -> float:
+    """Steps per second of Gymnasium's vector environment, "sync" or "async", episode after episode
+    in every worker.
+    """
+    environments = gymnasium.make_vec(registered(family), num_envs=workers, vectorization_mode=mode)
     begun = time.perf_counter()
     for first in range(0, actions.shape[1], workers):
         environments.reset(seed=list(range(first, first + workers)))
@@ -147,8 +168,8 @@ def measure(
     }
     if workers:
         contestants["gymnasium loop"] = lambda: gymnasium_loop(family, actions)
-        contestants[f"AsyncVectorEnv with {workers} workers"] = lambda: asynchronous(
-            family, actions, workers
+        contestants[f"AsyncVectorEnv with {workers} workers"] = lambda: vectorised(
+            family, actions, workers, "async"
         )
     # All contestants in turn, several times: what else the machine does meets all of them.
     rates = [{name: run() for name, run in contestants.items()} for _ in range(repeats)]
@@ -165,21 +186,73 @@ def measure(
     }
 
 
-def evaluation(group_name: str, seeds: int) -> dict[str, float]:
-    """Seconds to judge one agent with some seeds on all tasks of a group; before its first
-    update.
-    """
-    group = tasks.get(group_name)
+class Cell(NamedTuple):
+    """What `evaluate` takes."""
+
+    members: Members
+    state: TrainState
+    group: TaskGroup
+    tasks: Sequence[Task]
+
+
+def untrained(group: TaskGroup, seeds: int) -> Cell:
+    """GOAT before its first update, on all that agents are run on."""
     members = [(algorithms.get("goat").build(group.settings), seed) for seed in range(seeds)]
     state = init(members, group.spec, normalize.identity(group.spec))
+    return Cell(members, state, group, group.evaluated())
+
+
+def judge(cells: Sequence[Cell]) -> float:
+    """Seconds until all are evaluated, in one queue as in a benchmark."""
     begun = time.perf_counter()
-    episodes = evaluate(members, state, group)
-    seconds = time.perf_counter() - begun
-    steps = episodes.num_rows * group.spec.horizon
+    with ThreadPoolExecutor(EVALUATED_AT_ONCE) as evaluator:
+        list(evaluator.map(lambda cell: evaluate(*cell), cells))
+    return time.perf_counter() - begun
+
+
+def bare_judge(cells: Sequence[Cell]) -> float:
+    """Seconds that mj_step takes of it, if all processes are always busy with nothing else."""
+    pieces = [processes().submit(bare_piece, *piece) for cell in cells for piece in split(cell)]
+    return sum(piece.result() for piece in pieces) / processes().count
+
+
+def split(cell: Cell) -> Iterator[tuple[object, ...]]:
+    """The pieces that evaluation consists of: arguments of `simulate_elsewhere`."""
+    members, state, group, tasks = cell
+    drawn = [task.evaluation() for task in tasks]
+    starts, goals = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    policies = prune_to_policy(members[0][0], group.spec, state)
+    agents = stack([algorithm for algorithm, _ in members]), policies
+    for member in range(len(members)):
+        alone = jax.tree.map(lambda leaf, m=member: leaf[m : m + 1], agents)
+        policy = export(act, alone, group.spec), list(map(np.asarray, jax.tree.leaves(alone)))
+        for first in range(0, len(goals), ROWS):
+            at = slice(first, first + ROWS)
+            aims = goals[at].astype(np.float32)
+            yield group.family, *policy, starts[at], aims, group.spec.horizon
+
+
+def bare_piece(family: MujocoFamily, *piece: object) -> float:
+    family = the_same(family)
+    _ = family.robot  # making it takes some steps, which do not count
+    return seconds_in_mj_step(partial(simulate_elsewhere, family, *piece))
+
+
+def judging(groups: Sequence[TaskGroup], seeds: int, repeats: int) -> dict[str, float]:
+    """Steps per second of judging, beside those of bare mj_step in as many processes along the same
+    trajectories.
+    """
+    cells = [untrained(group, seeds) for group in groups]
+    # First a few episodes, with which processes start, load robots and compile policies.
+    judge([cell._replace(tasks=[replace(cell.tasks[0], episodes=ROWS)]) for cell in cells])
+    judged, bare = np.median([(judge(cells), bare_judge(cells)) for _ in range(repeats)], axis=0)
+    steps = seeds * sum(task.episodes * g.spec.horizon for g in groups for task in g.evaluated())
     return {
-        "episodes": episodes.num_rows,
-        "seconds": round(seconds, 1),
-        "steps/s": round(steps / seconds, 1),
+        "cores": processes().count,
+        "steps": steps,
+        "judging, steps/s": round(steps / judged, 1),
+        "bare mj_step, steps/s": round(steps / bare, 1),
+        "judging / bare mj_step": round(bare / judged, 3),
     }
 
 
@@ -198,22 +271,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument(
-        "--evaluate", metavar="GROUP", help="also time the judging of one agent on a group's tasks"
+        "--judge",
+        metavar="GROUP",
+        nargs="+",
+        default=[],
+        help="also judge five agents on the tasks of these groups, all in one queue",
     )
     chosen = parser.parse_args(arguments)
     warnings.simplefilter("ignore")  # Gymnasium's advice about environments
-    if chosen.evaluate:
-        print(
-            json.dumps(
-                {f"judging 5 seeds on {chosen.evaluate}": evaluation(chosen.evaluate, seeds=5)},
-                indent=2,
-            ),
-            flush=True,
-        )
+    if chosen.judge:
+        report = judging([tasks.get(name) for name in chosen.judge], 5, chosen.repeats)
+        print(json.dumps({f"judging {', '.join(chosen.judge)}": report}, indent=2), flush=True)
     for family in chosen.families:
         report = measure(family, chosen.robots, chosen.threads, chosen.workers, chosen.repeats)
         print(json.dumps({family: report}, indent=2), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    import simulator_speed  # by this name, other processes can import what they are to call
+
+    simulator_speed.main()

@@ -50,10 +50,8 @@ def best_time(call: Callable[[], object], repeats: int) -> float:
     return min(times)
 
 
-def update_time(
-    episodes: Episodes, members: int, updates: int, repeats: int, name: str = "goat"
-) -> float:
-    """Seconds for one update of all members, inside the real training scan."""
+def trainer(episodes: Episodes, members: int, updates: int, name: str) -> Callable[[], object]:
+    """A function that trains all members for some more updates, in the real training scan."""
     settings = Settings()
     group = [(algorithms.get(name).build(settings), seed) for seed in range(members)]
     spec = episodes.spec(0.05)
@@ -63,6 +61,7 @@ def update_time(
     )
     on_device, rows, _ = training.pool([episodes] * members)
     state = training.init(group, spec, normalize.from_episodes(episodes))
+    training.check_schedule(updates, updates, settings.target_period)
     periods = updates // settings.target_period
 
     def call() -> object:
@@ -72,7 +71,14 @@ def update_time(
         )
         return metrics
 
-    return best_time(call, repeats) / (periods * settings.target_period)
+    return call
+
+
+def update_time(
+    episodes: Episodes, members: int, updates: int, repeats: int, name: str = "goat"
+) -> float:
+    """Seconds for one update of all members."""
+    return best_time(trainer(episodes, members, updates, name), repeats) / updates
 
 
 def matrix_products_time(repeats: int) -> float:

@@ -34,6 +34,7 @@ SLOW = {
     "test_ablate",
     "test_api",
     "test_architecture",
+    "test_benchmarks",
     "test_cli",
     "test_cli_data",
     "test_collect",

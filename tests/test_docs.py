@@ -5,8 +5,6 @@ reader to write.
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-import json
 import pydoc
 import re
 import shlex
@@ -100,24 +98,6 @@ def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             for line in commands(block):
                 line = re.sub(r"--updates \d+", "--updates 40", line)
                 assert cli.main(shlex.split(line, comments=True)[1:]) == 0, line
-
-
-def test_the_speed_benchmark_runs(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """On a tiny problem: what it measures here means nothing, that it still measures does."""
-    spec = importlib.util.spec_from_file_location(
-        "update_speed", ROOT / "benchmarks" / "update_speed.py"
-    )
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    monkeypatch.setattr(benchmark, "EPISODES", 20)
-    monkeypatch.setattr(benchmark, "BATCH", 16)
-    benchmark.main(["--updates", "20", "--repeats", "1", "--members", "1"])
-    report = json.loads(capsys.readouterr().out)
-    assert report["1 members"]["update ms"] > 0
-    assert 0 < report["1 members"]["percentile share"] < 1
-    assert report["update / matrix products"] > 0
 
 
 def test_links_of_the_docs_lead_somewhere() -> None:
