@@ -26,7 +26,7 @@ from goatrl.types import GoatError, unknown
 
 @dataclasses.dataclass(frozen=True)
 class DataCommands:
-    """Make, inspect, convert and verify datasets (goat data --help)."""
+    """Make, inspect, convert and verify datasets, check symmetries (goat data --help)."""
 
 
 @dataclasses.dataclass(frozen=True)

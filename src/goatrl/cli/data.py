@@ -14,9 +14,13 @@ from goatrl import tasks
 from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import collecting, ensure, make_with_progress
 from goatrl.data import cache, experts, minari
-from goatrl.data.problems import open_problem
+from goatrl.data.problems import declared_symmetry, open_problem
+from goatrl.learn import symmetry
+from goatrl.learn.symmetry import Map
 from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
+from goatrl.training import symmetry_check
+from goatrl.training.symmetry_check import Checked
 from goatrl.types import Episodes, GoatError, reached
 
 
@@ -311,9 +315,102 @@ def coverage(achieved: np.ndarray, goals: np.ndarray, threshold: float) -> float
     return float((tree.query(goals)[0] <= threshold).mean())
 
 
+@dataclasses.dataclass(frozen=True)
+class DataSymmetry:
+    """Check a declared symmetry on data, before you train with it (`goat train --symmetry`). A
+    small model of the dynamics is fitted on half of the episodes; where the symmetry holds, it
+    predicts the others about as well when they are seen through the symmetry.
+
+    Examples:
+      goat data symmetry push-left-right
+      goat data symmetry mine.npz --symmetry mirror.toml
+    """
+
+    data: Positional[str]
+    """A dataset file, minari:ID or a task group."""
+    symmetry: Annotated[str, arg(metavar="FILE")] = "declared"
+    """The TOML file that declares it, or `declared` for that of the group's robot."""
+    group: Annotated[str | None, arg(metavar="GROUP")] = None
+    """For a file: the task group that it belongs to."""
+    yes: bool = False
+    """Make the dataset without asking if it is missing."""
+
+    def run(self) -> None:
+        episodes = open_dataset(self.data, self.yes)
+        name = self.data if self.data in tasks.groups() else self.group
+        group = None if name is None else tasks.get(name)
+        spec = episodes.spec(1.0)
+        maps = symmetry.read(declared_symmetry(self.symmetry, group), spec)
+        if not maps:
+            raise GoatError(f"{self.symmetry} declares no reflection and no translation")
+        broken = []
+        for number, each in enumerate(maps, start=1):
+            title = f"{each.kind} {number} of {len(maps)}" if len(maps) > 1 else each.kind
+            with console.status(f"{title}: fitting a model of the dynamics"):
+                found = symmetry_check.check(episodes, each)
+            show_check(title, each, found)
+            if not found.holds:
+                broken.append(title)
+        if broken:
+            raise BrokenSymmetry(f"{' and '.join(broken)} does not hold on {self.data}")
+
+
+class BrokenSymmetry(GoatError):
+    """Data do not agree with what is declared of them."""
+
+    exit_code = 1
+
+
+def show_check(title: str, chosen: Map, found: Checked) -> None:
+    """One row per column of the observation; those that break are named below."""
+    table = Table(title=f"{title}, {found.rows} transitions", title_justify="left")
+    for heading in ("column", "becomes", "error", "seen through it", "ratio", ""):
+        table.add_column(heading, justify="left" if heading in ("becomes", "") else "right")
+    for column, ratio in enumerate(found.ratio):
+        verdict = "breaks" if column in found.broken else "" if found.telling[column] else "no say"
+        errors = (f"{each[column]:.2f}" for each in (found.original, found.image))
+        table.add_row(str(column), _image(chosen, column), *errors, f"{ratio:.2f}", verdict)
+    console.print(table)
+    explained, limit = symmetry_check.EXPLAINED, symmetry_check.LIMIT
+    console.print(
+        "errors are shares of a column's mean change; the model has no say where it explains less "
+        f"than {100 * explained:.0f} % of it",
+        highlight=False,
+    )
+    if found.holds:
+        console.print(
+            f"{title} holds: no error grows by more than {limit:g} where the model has a say"
+        )
+        return
+    if found.familiar < symmetry_check.STRANGE:
+        console.print(
+            f"{title} makes transitions that look like none in the data, but for "
+            f"{100 * found.familiar:.0f} %: do its columns agree with each other?"
+        )
+    if len(found.broken):
+        columns = ", ".join(map(str, found.broken))
+        console.print(f"{title} breaks column {columns} of the observation")
+    for space, column in found.suspects[:3]:
+        console.print(
+            f"  it would fit better with the other sign of column {column} of the {space}"
+        )
+
+
+def _image(chosen: Map, column: int) -> str:
+    """What a map makes of a column, as one writes it."""
+    source = f"x{chosen.order[column]}"
+    total = chosen.offset["observation"][column]
+    if chosen.sign["observation"][column] < 0:
+        return f"{total:g} − {source}" if total else f"−{source}"
+    if chosen.direction["observation"][column]:
+        return f"{source} + d"
+    return source
+
+
 Data = (
     Annotated[DataMake, command("make", DataMake)]
     | Annotated[DataVerify, command("verify", DataVerify)]
     | Annotated[DataConvert, command("convert", DataConvert)]
     | Annotated[DataInfo, command("info", DataInfo)]
+    | Annotated[DataSymmetry, command("symmetry", DataSymmetry)]
 )

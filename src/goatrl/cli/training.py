@@ -22,11 +22,12 @@ from goatrl.cli.console import (
     progress_bar,
 )
 from goatrl.cli.datasets import ensure
-from goatrl.data.problems import Problem, open_problem, symmetric
+from goatrl.data.problems import Problem, declared_symmetry, open_problem
 from goatrl.evaluation import environments
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import loading
+from goatrl.learn import symmetry
 from goatrl.report import tables
 from goatrl.runs.folder import Agents, RunFolder
 from goatrl.runs.offline import Run, RunConfig, configure
@@ -90,7 +91,7 @@ class Train:
             data=self.data,
             overrides={
                 **problem.seen_as(self.inputs),
-                **({} if self.symmetry is None else symmetric(self.symmetry, problem)),
+                **self._symmetry(problem),
                 **pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5"),
             },
             seeds=tuple(range(self.seeds)),
@@ -124,6 +125,13 @@ class Train:
                 f"load_policy('{self.out}'{argument})",
                 highlight=False,
             )
+
+    def _symmetry(self, problem: Problem) -> dict[str, str]:
+        if self.symmetry is None:
+            return {}
+        text = declared_symmetry(self.symmetry, problem.group)
+        symmetry.read(text, problem.spec)  # refused before anything is trained
+        return {"symmetry": text}
 
 
 def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:

@@ -49,21 +49,21 @@ def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
     return found
 
 
-def symmetric(declared: str | Path, problem: Problem) -> dict[str, Any]:
-    """The hyper-parameters with which training uses a symmetry: of a TOML file, or "declared" for
-    that of the task group.
+def declared_symmetry(source: str | Path, group: TaskGroup | None) -> str:
+    """A symmetry as `learn.symmetry` reads it: of a TOML file, or "declared" for that of the task
+    group's robot.
     """
-    if str(declared) == "declared":
-        found = None if problem.group is None else problem.group.family.symmetry
+    if str(source) == "declared":
+        found = None if group is None else group.family.symmetry
         if found is None:
-            raise GoatError("nothing declares a symmetry for these data; specify a TOML file")
+            what = "these data have no task group" if group is None else f"{group.name} has none"
+            raise GoatError(f"no symmetry is declared ({what}); specify a TOML file")
     else:
         try:
-            found = tomllib.loads(Path(declared).read_text())
+            found = tomllib.loads(Path(source).read_text())
         except (OSError, ValueError) as error:
-            raise GoatError(f"cannot read the symmetry in {declared}: {error}") from None
-    text = json.dumps(found, sort_keys=True, separators=(",", ":"))
-    return {"symmetry": text}
+            raise GoatError(f"cannot read the symmetry in {source}: {error}") from None
+    return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
 
 def open_problem(

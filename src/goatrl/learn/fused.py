@@ -11,8 +11,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 
 # The fastest of nine choices on an H200, with networks of 3 × 256 units. Other GPUs may have less
 # memory on the chip than these need.
@@ -43,6 +41,10 @@ def fits(layers: tuple[Any, ...], activation: str, rows: int) -> bool:
 
 def forward(layers: tuple[Any, ...], *inputs: jax.Array, interpret: bool = False) -> jax.Array:
     """What `networks.mlp` returns: (B, …) → (B, outputs)."""
+    # imported by those who use it: it takes a second and 70 MB
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton
+
     (first, *others, last), rows = layers, inputs[0].shape[0]
     half = last["w"].dtype
     given, outputs = first["w"].shape[0], last["w"].shape[1]
@@ -76,15 +78,17 @@ def _kernel(
     """Some rows through all layers. The first two layers are computed together, some units of the
     first at a time; then the last two, some units of the third at a time: all sums are of one size.
     """
+    from jax.experimental.pallas import ds
+
     seen, half, steps = x[...], w2.dtype, w2.shape[0] // UNITS
 
     def first_two(step: Any, total: jax.Array) -> jax.Array:
-        units = pl.ds(step * UNITS, UNITS)
+        units = ds(step * UNITS, UNITS)
         hidden = _relu(_product(seen, w1[:, units]) + b1[:, units]).astype(half)
         return total + _product(hidden, w2[units, :])
 
     def last_two(step: Any, total: jax.Array) -> jax.Array:
-        units = pl.ds(step * UNITS, UNITS)
+        units = ds(step * UNITS, UNITS)
         hidden = _relu(_product(second, w3[:, units]) + b3[:, units])
         if out.shape[1] == 1:  # too narrow for a matrix product
             return total + jnp.sum(hidden * w4[:, units], axis=1, keepdims=True)

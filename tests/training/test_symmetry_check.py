@@ -1,0 +1,105 @@
+"""A symmetry that holds is accepted; one wrong sign, or an edge, is found."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from goatrl.learn import symmetry
+from goatrl.training import symmetry_check
+from goatrl.types import Episodes, GoatError, make_episodes
+
+EPISODES, STEPS = 200, 20
+
+
+def pushed(edge: float | None = None) -> Episodes:
+    """A hand and a block on a line, all right of 0; x, speed and turn of the block, and its
+    distance from the hand. The hand drags the block when it is near, and turns it by how far off
+    its middle it is. Behind the edge the block slips the other way.
+    """
+    rng = np.random.default_rng(0)
+    hand, block = rng.uniform(0.5, 2.5, (2, EPISODES))
+    turn, speed, seen, actions = np.zeros(EPISODES), np.zeros(EPISODES), [], []
+    for _ in range(STEPS + 1):
+        seen.append(np.stack([hand, block, block - hand, speed, turn], axis=-1))
+        action = np.clip(2.0 * (block - hand) + rng.normal(0, 0.8, EPISODES), -1, 1)
+        actions.append(action[:, None])
+        near = np.exp(-((block - hand) ** 2) / 0.1)
+        speed = 0.1 * near * action
+        if edge is not None:
+            speed = np.where(block > edge, -speed, speed)
+        turn = turn + near * (block - hand) * np.abs(action)
+        hand, block = hand + 0.1 * action, block + speed
+    observations = np.stack(seen, axis=1)
+    achieved = observations[:, :, 1:2]
+    return make_episodes(observations, achieved, np.stack(actions[:-1], axis=1), achieved[:, -1])
+
+
+MIRROR = {
+    "observation": {"0": 0.2, "1": 0.2, "2": 0.0, "3": 0.0, "4": 0.0},
+    "goal": {"0": 0.2},
+    "action": {"0": 0.0},
+}
+
+
+def checked(about: dict, data: Episodes) -> symmetry_check.Checked:
+    (found,) = symmetry.read(json.dumps(about), data.spec(0.1))
+    return symmetry_check.check(data, found)
+
+
+@pytest.fixture(scope="module")
+def data() -> Episodes:
+    return pushed()
+
+
+def without(space: str, column: str) -> dict:
+    signs = {name: columns for name, columns in MIRROR[space].items() if name != column}
+    return {"reflection": [MIRROR | {space: signs}]}
+
+
+def test_a_mirror_that_nobody_has_looked_behind_is_accepted(data):
+    found = checked({"reflection": [MIRROR]}, data)
+    assert found.holds
+    assert found.telling.all()
+    assert (found.image - found.original).max() < 0.5 * symmetry_check.LIMIT
+
+
+@pytest.mark.parametrize(
+    ("space", "column"),
+    [("action", "0"), ("observation", "3"), ("observation", "4")],
+)
+def test_a_wrong_sign_is_found_and_named(data, space, column):
+    found = checked(without(space, column), data)
+    assert not found.holds
+    assert (space, int(column)) in found.suspects
+
+
+def test_columns_that_contradict_each_other_are_found(data):
+    found = checked(without("observation", "2"), data)  # the distance, and not what it is between
+    assert not found.holds
+    assert found.familiar < symmetry_check.STRANGE
+
+
+def moved(low: float, high: float) -> dict:
+    return {"translation": [{"observation": [0, 1], "goal": [0], "by": [low, high]}]}
+
+
+def test_a_translation_holds_on_a_plain_and_not_across_an_edge(data):
+    assert checked(moved(-0.8, 0.8), data).holds
+    found = checked(moved(-0.8, 0.8), pushed(edge=1.5))
+    assert 1 in found.broken
+
+
+def test_what_leaves_the_data_cannot_be_checked(data):
+    with pytest.raises(GoatError, match="hardly any transition lies where there are data"):
+        checked(moved(50.0, 60.0), data)
+
+
+def test_too_few_episodes_are_refused(data):
+    few = Episodes(*(np.asarray(each)[:3] for each in (
+        data.observations, data.achieved, data.actions, data.goals
+    )))  # fmt: skip
+    with pytest.raises(GoatError, match="at least 4 episodes"):
+        checked(moved(-1.0, 1.0), few)
