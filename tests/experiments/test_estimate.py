@@ -20,14 +20,17 @@ SUITE = suites.get("pointreach")
 GROUP = "pointreach-expert-10"
 
 
-def plan(folder: Path, *names: str, seeds: int = 2) -> list[grid.PlannedCell]:
-    return grid.plan(SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=8)
+def plan(folder: Path, *names: str, seeds: int = 2, updates: int = 8) -> list[grid.PlannedCell]:
+    return grid.plan(
+        SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=updates
+    )
 
 
 def on_robots(folder: Path, *names: str) -> list[grid.PlannedCell]:
-    """Cells that are simulated; no dataset is opened."""
+    """Cells that train for minutes and are simulated; no dataset is opened."""
     return [
-        dataclasses.replace(cell, group=PUSH, tasks=PUSH.tasks) for cell in plan(folder, *names)
+        dataclasses.replace(cell, group=PUSH, tasks=PUSH.tasks)
+        for cell in plan(folder, *names, updates=40_000)
     ]
 
 
@@ -71,6 +74,14 @@ def test_the_second_estimate_is_what_the_first_one_took(tmp_path: Path) -> None:
     third = estimate.seconds(planned)
     assert third.compiling == pytest.approx(30.0)
     assert third.training == again.training, "each kind is remembered for itself"
+
+
+def test_a_trial_teaches_nothing(tmp_path: Path) -> None:
+    """Eight updates last as long as it takes to start them."""
+    planned = plan(tmp_path, "bc")
+    before = estimate.seconds(planned)
+    estimate.learn(planned, {"training": 9.0}, 9.0)
+    assert estimate.seconds(planned) == before
 
 
 def test_on_a_gpu_overlap_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

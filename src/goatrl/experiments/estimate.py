@@ -27,7 +27,7 @@ CORE_RATE, GPU_RATE = 75e9, 120e12  # floating-point operations per second
 GPU_LATENCY = 306e-6  # seconds per update, however small it is
 COMPILATION, GPU_COMPILATION = 8.0, 14.0  # seconds per program
 ROBOT_STEPS = 600.0  # simulated per core and second
-SHORTEST = 10.0  # seconds of a kind of work; what is shorter is start-up and says little of rates
+SHORTEST = 5.0  # seconds of a kind of work; what is shorter is start-up and says little of rates
 
 
 def duration(seconds: float) -> str:
