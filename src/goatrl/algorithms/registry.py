@@ -25,18 +25,20 @@ class Entry:
     source: str = ""  # SHA-256 of the user's file, for an algorithm that comes from one
     file: str = ""  # that file, as the user named it
     revision: int = 1  # raised whenever its arithmetic changes; part of every identity
+    learns: bool = True  # or only acts, to compare others with
 
 
 _ENTRIES: dict[str, Entry] = {}
 
 
-def register(label: str, revision: int = 1) -> Callable[[Build], Build]:
+def register(label: str, revision: int = 1, learns: bool = True) -> Callable[[Build], Build]:
     """A decorator that registers an algorithm under the name of the function that builds it.
 
     Args:
         label: the name in tables.
         revision: raise it whenever the algorithm's arithmetic changes. Records of other revisions
             are refused, never mixed in.
+        learns: whether it is trained. What is not acts as `init` makes it.
 
     Returns:
         A decorator for a function from `Settings` to an algorithm. `goat list` shows the first line
@@ -55,14 +57,15 @@ def register(label: str, revision: int = 1) -> Callable[[Build], Build]:
                 f"algorithm '{name}' needs a docstring, whose first line `goat list` shows; add one"
             )
         summary = build.__doc__.strip().splitlines()[0]
-        _ENTRIES[name] = Entry(name, label, summary, build, revision=revision)
+        _ENTRIES[name] = Entry(name, label, summary, build, revision=revision, learns=learns)
         return build
 
     return add
 
 
 def entries() -> dict[str, Entry]:
-    return dict(_ENTRIES)
+    """All algorithms; what does not learn is known by its name alone."""
+    return {name: entry for name, entry in _ENTRIES.items() if entry.learns}
 
 
 def get(name: str) -> Entry:

@@ -115,9 +115,15 @@ def plan(
     columns = choose_columns(suite.columns, algorithm_names)
     present = {(cell.config.group, cell.label): cell for cell in suite_cells(suite, folder)}
 
+    def wanted(column: Column) -> range:
+        return range(seeds if algorithms.get(column.algorithm).learns else 1)
+
+    def missing_seeds(name: str, column: Column) -> tuple[int, ...]:
+        recorded = present.get((name, column.label))
+        return tuple(seed for seed in wanted(column) if not recorded or seed not in recorded.seeds)
+
     def unfinished(name: str) -> bool:
-        cells = [present.get((name, column.label)) for column in columns]
-        return any(cell is None or not set(range(seeds)) <= set(cell.seeds) for cell in cells)
+        return any(missing_seeds(name, column) for column in columns)
 
     chosen = groups or suite.groups
     opened = [name for name in chosen if name in data or unfinished(name)]
@@ -151,22 +157,22 @@ def plan(
                 spec=spec,
                 checksum=checksum,
                 evaluation=evaluation,
-                updates=group.settings.updates if updates is None else updates,
+                updates=(group.settings.updates if updates is None else updates)
+                if entry.learns
+                else 0,
                 batch_size=group.settings.batch_size,
             )
-            check_schedule(
-                config.updates,
-                default_interval(config.updates, algorithm.target_period),
-                algorithm.target_period,
-            )
+            if entry.learns:
+                check_schedule(
+                    config.updates,
+                    default_interval(config.updates, algorithm.target_period),
+                    algorithm.target_period,
+                )
             if recorded is not None:
                 what = f"{column.label} on {name} in {folder}"
                 recorded.config.identity.require(config.identity, what)
             else:
                 records.find(folder, config)  # refuses what has its name and is not the same
-            missing = tuple(
-                seed for seed in range(seeds) if recorded is None or seed not in recorded.seeds
-            )
             evaluated = evaluated_tasks(suite, group, config)
             planned.append(
                 PlannedCell(
@@ -177,7 +183,7 @@ def plan(
                     algorithm,
                     config,
                     recorded,
-                    missing,
+                    missing_seeds(name, column),
                     evaluated,
                 )
             )
@@ -350,6 +356,8 @@ def _trained(
     try:
         found = [
             (cell, *agents.load(_file(cell, folder), _members(cell), cell.config))
+            if cell.config.updates
+            else _as_they_are(cell)
             for cell in cells
             if cell not in rest
         ]
@@ -358,9 +366,18 @@ def _trained(
     return found + (_train(rest, folder, opened, report) if rest else [])
 
 
+def _as_they_are(cell: PlannedCell) -> tuple[PlannedCell, Training, TrainState]:
+    """Agents that do not learn."""
+    spec = cell.config.spec
+    states = [cell.algorithm.init(jax.random.key(seed), spec) for seed in cell.missing]
+    state = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+    training = Training(cell.missing, versions(), len(states), 0.0)
+    return cell, training, prune_to_policy(cell.algorithm, spec, state)
+
+
 def untrained(cells: Sequence[PlannedCell], folder: Path) -> list[PlannedCell]:
-    """Those without agents on disk."""
-    return [cell for cell in cells if not _file(cell, folder).exists()]
+    """Those that learn and have no agents on disk."""
+    return [cell for cell in cells if cell.config.updates and not _file(cell, folder).exists()]
 
 
 def _file(cell: PlannedCell, folder: Path) -> Path:
@@ -495,8 +512,10 @@ def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell
 
 
 def _compose(column: Column, group: TaskGroup) -> Algorithm:
-    built = algorithms.get(column.algorithm).build(group.settings)
-    return override(built, {**seen_as(column.inputs, group.family.layout), **column.overrides})
+    entry = algorithms.get(column.algorithm)
+    robot = {} if entry.learns else {"robot": group.family.name}
+    seen = seen_as(column.inputs, group.family.layout)
+    return override(entry.build(group.settings), {**robot, **seen, **column.overrides})
 
 
 def _composition(column: Column, group: TaskGroup) -> Identity:

@@ -89,7 +89,7 @@ def _beside_the_paper(
         {
             cell.config.updates
             for cell in cells
-            if cell.config.updates != tasks.get(cell.config.group).settings.updates
+            if cell.config.updates not in (0, tasks.get(cell.config.group).settings.updates)
         }
     )
     if other:

@@ -160,6 +160,8 @@ def configure(
     if batch_size is not None and batch_size < 1:
         raise GoatError(f"the batch size must be at least 1, not {batch_size}")
     entry = algorithms.get(algorithm)
+    if not entry.learns:
+        raise GoatError(f"{entry.name} does not learn; compare with it by `goat bench`")
     built = entry.build(problem.settings)
     batch_size = problem.settings.batch_size if batch_size is None else batch_size
     check_contract(entry, built, problem.spec, batch_size)
