@@ -182,12 +182,14 @@ class Episodes:
     def layout(self) -> Layout | None:
         """Which columns of an observation are the achieved goal, if all of it is in there."""
         seen, goals = (np.asarray(each) for each in (self.observations, self.achieved))
-        found = [
-            next((c for c in range(seen.shape[-1]) if np.array_equal(seen[..., c], goal)), None)
-            for goal in np.moveaxis(goals, -1, 0)
-        ]
-        columns = tuple(column for column in found if column is not None)
-        return Layout(columns) if len(columns) == len(found) else None
+        columns: list[int] = []
+        for goal in np.moveaxis(goals, -1, 0):
+            free = (c for c in range(seen.shape[-1]) if c not in columns)
+            column = next((c for c in free if np.array_equal(seen[..., c], goal)), None)
+            if column is None:
+                return None
+            columns.append(column)
+        return Layout(tuple(columns))
 
     def checksum(self) -> str:
         """SHA-256 over shapes and bytes: the name of a dataset in every record."""

@@ -93,11 +93,11 @@ def test_what_is_compared_with_the_goal_is_normalised_like_it():
     seen = normalize.from_episodes(data, View((1,), (0,)))
     for kind in ("mean", "std"):
         before, after = (np.asarray(getattr(n, f"observation_{kind}")) for n in (plain, seen))
-        goal = np.asarray(getattr(seen, f"goal_{kind}"))
-        np.testing.assert_array_equal(goal, getattr(plain, f"goal_{kind}"))
+        goal, own = (np.asarray(getattr(n, f"goal_{kind}")) for n in (seen, plain))
+        # the larger spread, so that nothing that is compared exceeds all bounds
+        assert goal[0] == (own[0] if kind == "mean" else max(own[0], *before[:2]))
         np.testing.assert_array_equal(after[:2], [goal[0], goal[0]])
         assert after[2] == before[2]
-        assert after[1] != before[1]
     (difference,) = View((1,))(seen.observation(data.observations[0]), seen.goal(data.goals[:1]))[
         1:
     ]
@@ -109,6 +109,29 @@ def test_a_layout_is_found_in_the_data():
     assert episodes().layout() == Layout((1,))
     other = dataclasses.replace(episodes(), achieved=episodes().achieved + 1e-3)
     assert other.layout() is None
+    seen = np.asarray(episodes().observations)
+    twice = np.concatenate([seen[..., 1:2], seen[..., 1:2]], axis=-1)
+    doubled = dataclasses.replace(
+        episodes(), observations=np.concatenate([seen, twice], axis=-1), achieved=twice
+    )
+    assert doubled.layout() == Layout((1, 3)), "a column is one number of the goal"
+
+
+@pytest.mark.parametrize(
+    ("achieved", "positions", "message"),
+    [
+        ((1, 2), None, "must name 1 columns"),
+        ((7,), None, "different columns from 0 to 2, not 7"),
+        ((1,), (1,), "different columns from 0 to 2, not 1, 1"),
+    ],
+)
+def test_columns_that_are_not_there_are_refused(achieved, positions, message):
+    agent = dataclasses.replace(
+        algorithms.get("bc").build(Settings()),
+        architecture=Architecture(inputs="goal-frame", achieved=achieved, positions=positions),
+    )
+    with pytest.raises(GoatError, match=message):
+        networks.check_view(agent, episodes().spec(0.1))
 
 
 @pytest.mark.parametrize("name", ["goat", "gofar", "iql_her", "goat_rnd", "wgcsl_adsw", "cql_her"])

@@ -59,6 +59,15 @@ def test_a_translation_by_hand():
         ({"reflection": [{"observation": {"3": 0.0}}]}, "column 3 of the observation, which has 3"),
         ({"translation": [{"goal": [2], "by": [0, 1]}]}, "column 2 of the goal, which has 2"),
         ({"translation": [{"goal": [0], "by": [1, 1]}]}, r"needs by = \[low, high\]"),
+        ({"translation": [{"goal": [0], "by": 0.1}]}, r"needs by = \[low, high\]"),
+        ({"reflection": {"goal": {"0": 0.0}}}, r"write \[\[reflection\]\]"),
+        ({"reflection": [{"observation": [1]}]}, "column = sum"),
+        ({"reflection": [{"observation": {"x": 0.0}}]}, "not as docs/inputs.md shows it"),
+        ({"reflection": [{"swap": [0, 1]}]}, r"swap = \[\[column, column\]\]"),
+        ({"reflection": [{"swap": [[0, 1], [1, 2]]}]}, "swaps a column once"),
+        ({"reflection": [{"observation": {"0": 1.0}, "swap": [[0, 1]]}]}, "applied twice"),
+        ({}, "not nothing"),
+        ([1], "not \\[1\\]"),
     ],
 )
 def test_a_declaration_that_means_nothing_is_refused(about, message):

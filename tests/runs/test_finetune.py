@@ -9,6 +9,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,7 @@ from safetensors.numpy import load_file
 from goatrl import tasks
 from goatrl.cli.view import View
 from goatrl.data import experts
-from goatrl.data.problems import Problem
+from goatrl.data.problems import Problem, seen_as
 from goatrl.disk import checkpoint
 from goatrl.experiments.loading import of_run
 from goatrl.learn import normalize
@@ -60,7 +61,12 @@ def some_episodes() -> Episodes:
     )
 
 
-def trained(folder: Path, algorithm: str, group: str | None = GROUP.name) -> Run:
+def trained(
+    folder: Path,
+    algorithm: str,
+    group: str | None = GROUP.name,
+    overrides: dict[str, Any] | None = None,
+) -> Run:
     """A run as training leaves it, only that its numbers are arbitrary: no two networks are alike,
     nor is the optimiser at rest.
     """
@@ -68,7 +74,7 @@ def trained(folder: Path, algorithm: str, group: str | None = GROUP.name) -> Run
     found = None if group is None else tasks.get(group)
     problem = Problem(episodes, episodes.spec(0.05), GROUP.settings, found)
     run = Run(folder)
-    config = configure(algorithm, problem, seeds=SEEDS, updates=UPDATES)
+    config = configure(algorithm, problem, seeds=SEEDS, updates=UPDATES, overrides=overrides)
     run.prepare(config)
     state = init(config.members(), problem.spec, normalize.from_episodes(episodes))
     generator = np.random.default_rng(1)
@@ -154,6 +160,20 @@ def test_ddpg_takes_over_policies_critics_and_their_targets(
     )
     assert plan.trained.weight_state == ()
     assert not np.asarray(plan.trained.step).any()
+
+
+@pytest.mark.parametrize("algorithm", ["wgcsl", "gcsl"])
+def test_agents_go_on_seeing_what_they_saw(tmp_path: Path, algorithm: str) -> None:
+    """Old networks and new critics alike."""
+    layout, symmetry = GROUP.family.layout, json.dumps(GROUP.family.symmetry)
+    overrides = {**seen_as("goal-frame", layout), "architecture.hidden": (8,), "symmetry": symmetry}
+    run = trained(tmp_path / "run", algorithm, overrides=overrides)
+    plan = finetune.plan(run, episodes=EPISODES)
+    for agent, _ in plan.members:
+        assert agent.architecture == run.config().members()[0][0].architecture
+        assert agent.symmetry == symmetry
+    reports = list(OnlineRun(tmp_path / "online").train(plan))
+    assert reports[-1].round == plan.rounds
 
 
 @pytest.mark.parametrize("algorithm", ["gcsl", "bc"])
@@ -381,6 +401,25 @@ def test_an_experts_folder_holds_its_best_agent(tmp_path: Path) -> None:
         None,
         "",
     )
+
+
+def test_an_expert_is_exported_as_it_acts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expert_training, "success_rate", lambda *arguments: np.array([0.5]))
+    monkeypatch.setattr(OnlineRun, "curves", lambda run: {0: []})
+    plan = expert_training.plan("reach", rounds=2)
+    state = init(plan.members, plan.group.spec, normalize.identity(plan.group.spec))
+    small = dataclasses.replace(
+        plan, schedule=dataclasses.replace(plan.schedule, capacity=plan.schedule.episodes)
+    )
+    run = saved(tmp_path / "run", small, state, rounds=2)
+    about = {"round": 1, "success": 0.5, "versions": {}}
+    checkpoint.save(run.best_path, state, about)
+    expert_training.export(run, plan, tmp_path)
+    expert = experts.load(tmp_path, "reach")
+    seen, goals = np.random.default_rng(0).normal(size=(3, 10)), np.ones((3, 3))
+    acting = jax.tree.map(lambda leaf: leaf[0], state)
+    actions = normalize.act(plan.members[0][0], acting, jnp.float32(seen), jnp.float32(goals))
+    np.testing.assert_allclose(expert.act(seen, goals), actions, atol=1e-5)
 
 
 @pytest.fixture

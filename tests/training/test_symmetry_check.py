@@ -82,6 +82,11 @@ def test_columns_that_contradict_each_other_are_found(data):
     assert found.familiar < symmetry_check.STRANGE
 
 
+def test_a_goal_must_be_mapped_like_what_is_achieved(data):
+    with pytest.raises(GoatError, match="maps goals otherwise than columns 1 of the observation"):
+        checked({"reflection": [MIRROR | {"goal": {}}]}, data)
+
+
 def moved(low: float, high: float) -> dict:
     return {"translation": [{"observation": [0, 1], "goal": [0], "by": [low, high]}]}
 

@@ -83,6 +83,12 @@ class Bench:
         )
         for each in chosen:
             request.check(each)
+            known = {column.algorithm for column in each.columns}
+            if len(chosen) > 1 and (added := [n for n in self.algorithms if n not in known]):
+                raise GoatError(
+                    f"{', '.join(added)} would be an additional column of {each.name}, which "
+                    "belongs to one suite; run one suite per command"
+                )
         first = chosen[0]
         folder = Path("bench") / first.home if self.out is None else self.out
         plans = [

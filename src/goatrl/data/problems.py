@@ -63,7 +63,9 @@ def declared_symmetry(source: str | Path, group: TaskGroup | None) -> str:
             found = tomllib.loads(Path(source).read_text())
         except (OSError, ValueError) as error:
             raise GoatError(f"cannot read the symmetry in {source}: {error}") from None
-    return json.dumps(found, sort_keys=True, separators=(",", ":"))
+        if not found:
+            raise GoatError(f"{source} declares no symmetry; docs/inputs.md shows how")
+    return json.dumps(found, sort_keys=True, separators=(",", ":"), default=str)
 
 
 def open_problem(

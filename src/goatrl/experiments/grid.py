@@ -512,10 +512,10 @@ def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell
 
 
 def _compose(column: Column, group: TaskGroup) -> Algorithm:
-    entry = algorithms.get(column.algorithm)
-    robot = {} if entry.learns else {"robot": group.family.name}
+    built = algorithms.get(column.algorithm).build(group.settings)
+    robot = {"robot": group.family.name} if hasattr(built, "robot") else {}
     seen = seen_as(column.inputs, group.family.layout)
-    return override(entry.build(group.settings), {**robot, **seen, **column.overrides})
+    return override(built, {**robot, **seen, **column.overrides})
 
 
 def _composition(column: Column, group: TaskGroup) -> Identity:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from goatrl.learn import fused
-from goatrl.types import GoatError, Pytree, pytree, static
+from goatrl.types import GoatError, Pytree, Spec, pytree, static
 
 _MATRIX = jax.tree_util.DictKey("w")
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
@@ -114,6 +114,24 @@ class Architecture:
 def view_of(algorithm: Any) -> View | None:
     """What the networks of an algorithm see, if it says so."""
     return getattr(getattr(algorithm, "architecture", None), "view", None)
+
+
+def check_view(algorithm: Any, spec: Spec) -> None:
+    """Refuse columns that observations and goals of such sizes do not have."""
+    view = view_of(algorithm)
+    if view is None:
+        return
+    columns = (*view.achieved, *(view.positions or ()))
+    if len(view.achieved) != spec.goal_dim:
+        raise GoatError(
+            f"architecture.achieved must name {spec.goal_dim} columns, one for each number of a "
+            f"goal, not {len(view.achieved)}"
+        )
+    if len(set(columns)) < len(columns) or not set(columns) <= set(range(spec.observation_dim)):
+        raise GoatError(
+            "architecture.achieved and architecture.positions must name different columns from 0 "
+            f"to {spec.observation_dim - 1}, not {', '.join(map(str, columns))}"
+        )
 
 
 @jax.tree_util.register_pytree_with_keys_class

@@ -104,12 +104,16 @@ def from_episodes(
 def from_moments(
     observation: Moments, goal: Moments, view: View | None, maps: Sequence[Map] = ()
 ) -> Normalizer:
-    """What a view compares with the goal is normalised like the goal."""
+    """What a view compares with the goal is normalised like the goal, both by the larger spread: a
+    goal that hardly varies in height must not make what does exceed all bounds.
+    """
     for each in maps:
         observation = symmetry.mixed(each, "observation", observation)
         goal = symmetry.mixed(each, "goal", goal)
     (mean, std), (goal_mean, goal_std) = (map(np.array, each) for each in (observation, goal))
     if view is not None:
+        for column, axis in view.axes.items():
+            goal_std[..., axis] = np.maximum(goal_std[..., axis], std[..., column])
         for column, axis in view.axes.items():
             mean[..., column], std[..., column] = goal_mean[..., axis], goal_std[..., axis]
     std, goal_std = np.maximum(std, FLOOR), np.maximum(goal_std, FLOOR)

@@ -46,27 +46,47 @@ class Map:
     by: tuple[float, float] = (0.0, 0.0)
 
     def apply(self, space: str, x: Any, amount: Any) -> Any:
-        """All rows, each by its own amount: (B, ·), (B, 1) → (B, ·)."""
-        ordered = x[:, self.order] if space == "observation" else x
+        """All rows, each by its own amount: (B, …, ·), (B, 1) → (B, …, ·)."""
+        ordered = x[..., self.order] if space == "observation" else x
         numpy = x.__array_namespace__()
         sign, offset, direction = (
-            numpy.asarray(each[space], dtype=x.dtype)[None]
+            numpy.broadcast_to(numpy.asarray(each[space], dtype=x.dtype), x.shape)
             for each in (self.sign, self.offset, self.direction)
         )
-        return sign * ordered + offset + amount * direction
+        return sign * ordered + offset + _along(amount, x) * direction
+
+
+def _along(rows: Any, x: Any) -> Any:
+    """One number a row, (B, 1), with as many axes as x."""
+    return rows.reshape(-1, *(1,) * (x.ndim - 1))
 
 
 def read(text: str, spec: Spec) -> tuple[Map, ...]:
     """The maps that a declaration in JSON names, for a problem of these sizes."""
+    if not text:
+        return ()
     sizes = dict(zip(SPACES, (spec.observation_dim, spec.goal_dim, spec.action_dim), strict=True))
-    declared = json.loads(text) if text else {}
-    unknown = declared.keys() - {"reflection", "translation"}
-    if unknown or not isinstance(declared, dict):
+    try:
+        return _maps_of(json.loads(text), sizes)
+    except GoatError:
+        raise
+    except (TypeError, ValueError, AttributeError) as error:
+        raise GoatError(f"a symmetry is not as docs/inputs.md shows it: {error}") from None
+
+
+def _maps_of(declared: Any, sizes: Mapping[str, int]) -> tuple[Map, ...]:
+    kinds = {"reflection": _reflection, "translation": _translation}
+    if not isinstance(declared, dict) or not declared or declared.keys() - kinds.keys():
+        names = ", ".join(declared) if isinstance(declared, dict) else str(declared)
         raise GoatError(
-            f"a symmetry has reflections and translations, not {', '.join(sorted(unknown))}"
+            f"a symmetry has [[reflection]] and [[translation]], not {names or 'nothing'}"
         )
-    reflections = [_reflection(each, sizes) for each in declared.get("reflection", ())]
-    return (*reflections, *(_translation(each, sizes) for each in declared.get("translation", ())))
+    for kind, maps in declared.items():
+        if not isinstance(maps, list):
+            raise GoatError(f"a symmetry has several {kind}s: write [[{kind}]], not [{kind}]")
+    return tuple(
+        make(each, sizes) for kind, make in kinds.items() for each in declared.get(kind, ())
+    )
 
 
 def _reflection(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
@@ -74,21 +94,33 @@ def _reflection(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
     sign = {space: np.ones(size) for space, size in sizes.items()}
     offset = {space: np.zeros(size) for space, size in sizes.items()}
     for space in SPACES:
-        for column, total in about.get(space, {}).items():
+        columns = about.get(space, {})
+        if not isinstance(columns, dict):
+            raise GoatError(f"a reflection has {space} = {{ column = sum }}, not {columns}")
+        for column, total in columns.items():
             place = _column(column, space, sizes)
             sign[space][place], offset[space][place] = -1.0, float(total)
-    order = np.arange(sizes["observation"])
-    for one, other in about.get("swap", ()):
-        a, b = (_column(each, "observation", sizes) for each in (one, other))
-        order[[a, b]] = b, a
-    return Map("reflection", sign, offset, _nothing(sizes), order)
+    order, pairs = np.arange(sizes["observation"]), about.get("swap", [])
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise GoatError(f"a reflection has swap = [[column, column]], not {pairs}")
+    swapped = [_column(each, "observation", sizes) for pair in pairs for each in pair]
+    if len(set(swapped)) < len(swapped):
+        raise GoatError(f"a reflection swaps a column once, not as in {pairs}")
+    order[swapped] = [place for pair in pairs for place in map(int, reversed(pair))]
+    reflected = Map("reflection", sign, offset, _nothing(sizes), order)
+    # Seen twice through a mirror, all is as it was.
+    twice = sign["observation"] * offset["observation"][order] + offset["observation"]
+    if np.abs(twice).max() > 1e-9 or (sign["observation"][order] != sign["observation"]).any():
+        raise GoatError("a reflection that is applied twice must change nothing; check its swaps")
+    return reflected
 
 
 def _translation(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
     _check_names("translation", about, {"observation", "goal", "by"})
-    low, high = about.get("by", (0.0, 0.0))
-    if not low < high:
-        raise GoatError(f"a translation needs by = [low, high], not [{low}, {high}]")
+    by = about.get("by")
+    if not isinstance(by, list) or len(by) != 2 or not by[0] < by[1]:
+        raise GoatError(f"a translation needs by = [low, high], not {by}")
+    low, high = by
     direction = _nothing(sizes)
     for space in ("observation", "goal"):
         for column in about.get(space, ()):
@@ -158,7 +190,9 @@ def transform(chosen: Map, drawn: Drawn, batch: Batch) -> Batch:
     """All of a transition by the same map: the reward is as it was."""
 
     def mapped(space: str) -> Callable[[jax.Array], jax.Array]:
-        return lambda x: jnp.where(drawn.applied, chosen.apply(space, x, drawn.amount), x)
+        return lambda x: jnp.where(
+            _along(drawn.applied, x), chosen.apply(space, x, drawn.amount), x
+        )
 
     observation, goal = mapped("observation"), mapped("goal")
     return dataclasses.replace(

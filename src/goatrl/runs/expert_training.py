@@ -112,7 +112,7 @@ def export(run: OnlineRun, chosen: OnlinePlan, folder: Path) -> dict[str, Any]:
     policy = jax.tree.map(lambda leaf: np.asarray(leaf)[0], state.params["policy"])
     arrays = {
         f"policy/{number}/{name}": array
-        for number, layer in enumerate(policy)
+        for number, layer in enumerate(policy.layers)
         for name, array in layer.items()
     }
     for name in ("observation", "goal"):

@@ -163,7 +163,12 @@ def _as_ddpg(agent: Algorithm, group: TaskGroup, what: str, algorithm: str, inst
         )
     critics = 1 if agent.value is None else agent.value.size
     # what its critics have learned to predict
-    return dataclasses.replace(_ddpg(group, critics), discount=agent.discount)
+    return dataclasses.replace(
+        _ddpg(group, critics),
+        discount=agent.discount,
+        architecture=agent.architecture,
+        symmetry=agent.symmetry,
+    )
 
 
 def _ddpg(group: TaskGroup, critics: int) -> Agent:

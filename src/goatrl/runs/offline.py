@@ -26,7 +26,8 @@ from goatrl.data.problems import Problem, open_problem, settings_of
 from goatrl.disk import checkpoint, metrics
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
-from goatrl.learn import normalize
+from goatrl.learn import normalize, symmetry
+from goatrl.learn.networks import check_view
 from goatrl.learn.parameters import Number, described, override, stack
 from goatrl.runs.folder import (
     BESIDE,
@@ -166,6 +167,8 @@ def configure(
     batch_size = problem.settings.batch_size if batch_size is None else batch_size
     check_contract(entry, built, problem.spec, batch_size)
     built = override(built, overrides or {})
+    check_view(built, problem.spec)
+    symmetry.of(built, problem.spec)
     updates = problem.settings.updates if updates is None else updates
     every = built.target_period
     interval = default_interval(updates, every) if interval is None else interval

@@ -94,6 +94,7 @@ def check(episodes: Episodes, chosen: Map, seed: int = 0) -> Checked:
     """One map of a symmetry on a dataset."""
     if episodes.count < 4:
         raise GoatError(f"a symmetry needs at least 4 episodes to be checked, not {episodes.count}")
+    _check_goals(episodes, chosen)
     rng = np.random.default_rng(seed)
     order = rng.permutation(episodes.count)
     half = episodes.count // 2
@@ -114,10 +115,31 @@ def check(episodes: Episodes, chosen: Map, seed: int = 0) -> Checked:
         model.error(rows.only(seen).through(chosen, amount[seen])),
     )
     found = Checked(original, image, len(seen), model.changes, familiar)
+    if not found.telling.any():
+        raise GoatError(
+            "this symmetry cannot be checked: a small model cannot tell from these data how "
+            "observations change"
+        )
     if found.holds:
         return found
     suspects = _suspects(chosen, model, rows.only(seen), amount[seen], found)
     return dataclasses.replace(found, suspects=suspects)
+
+
+def _check_goals(episodes: Episodes, chosen: Map) -> None:
+    """Refuse a map of goals that is not that of the columns which are the achieved goal."""
+    layout = episodes.layout()
+    if layout is None:
+        return
+    seen = np.asarray(episodes.observations)[:, 0]
+    amount = np.full((len(seen), 1), chosen.by[1], seen.dtype)
+    columns = np.array(layout.achieved)
+    images = chosen.apply("observation", seen, amount)[:, columns]
+    if not np.allclose(images, chosen.apply("goal", seen[:, columns], amount), atol=1e-5):
+        raise GoatError(
+            f"this {chosen.kind} maps goals otherwise than columns {', '.join(map(str, columns))} "
+            "of the observation, which are the achieved goal; make them agree"
+        )
 
 
 def _equally_familiar(
