@@ -305,6 +305,11 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
+def test_an_additional_column_belongs_to_one_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("bench", "ablation-value", "ablation-rnd", "--algorithms", "bc", "--out", "b") == 2
+    assert "bc would be an additional column of ablation-value" in capsys.readouterr().err
+
+
 def test_bench_runs_several_suites_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["--groups", GROUP, "--algorithms", "cql_her", "--seeds", "1", "--updates", "8"]
     suites = ["pointreach", "pointreach-cql-alpha"]
