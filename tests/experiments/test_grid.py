@@ -15,9 +15,11 @@ import safetensors
 
 from goatrl import algorithms, tasks
 from goatrl import data as datasets
+from goatrl.data.problems import declared_symmetry
 from goatrl.disk import checkpoint
-from goatrl.experiments import agents, grid, paper, records, statistics, suites
+from goatrl.experiments import agents, experiment, grid, paper, records, statistics, suites
 from goatrl.experiments.grid import Progress
+from goatrl.experiments.kinds.grid import Grid
 from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
@@ -188,6 +190,30 @@ def test_training_compiles_nothing_that_was_not_compiled_before(
     grid.run(plan(tmp_path, "wgcsl"), tmp_path, watch)
     assert told == [("compiling", 0), ("compiling", 1), ("training", 0), ("training", 8)]
     assert [before[each] for each in told[1:]] == [1, 1, 1]
+
+
+def test_a_column_trains_with_what_its_robot_declares() -> None:
+    column = Column("mirrored", "bc", symmetry=True)
+    mirrored = grid._compose(column, tasks.get(GROUP))
+    assert mirrored.symmetry == declared_symmetry("declared", tasks.get(GROUP))
+    assert grid._compose(column, tasks.get("hand-near-far")).symmetry == "", "it declares none"
+
+
+def test_columns_that_do_not_differ_on_a_group_share_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = (Column("one", "bc"), Column("other", "bc", {"learning_rate": 5e-4}))
+    suite = dataclasses.replace(SUITE, columns=same)
+    chosen = {"seeds": 1, "groups": [GROUP], "updates": 8}
+    planned = grid.plan(suite, tmp_path, **chosen)
+    assert [cell.missing for cell in planned] == [(0,), (0,)]
+    _, jobs = experiment.together([Grid(suite)], [planned])
+    assert [job.label for job in jobs] == ["one"], "it is trained once"
+    grid.run(planned[:1], tmp_path, lambda progress: None)
+    assert [cell.missing for cell in grid.plan(suite, tmp_path, **chosen)] == [(), ()]
+    one, other = grid.suite_cells(suite, tmp_path)
+    assert (one.label, other.label) == ("one", "other")
+    assert one.episodes.equals(other.episodes)
 
 
 def test_agents_of_many_seeds_have_short_names(tmp_path: Path) -> None:

@@ -354,6 +354,37 @@ def test_a_summary_in_percent_beside_the_papers_average() -> None:
     assert statistics.summary(ROBOTS, cells, "return")[0].mean == pytest.approx(0.875)
 
 
+def unlearned(cell: Cell) -> Cell:
+    return dataclasses.replace(cell, config=dataclasses.replace(cell.config, updates=0))
+
+
+def test_averages_as_shares_of_the_experts() -> None:
+    expert = unlearned(make_cell(REACH, {"Right": [[1, 1]], "Left": [[1, 0]]}, "Expert"))
+    cells = [make_cell(REACH, {"Right": [[1, 1], [1, 0]], "Left": [[0, 0], [0, 1]]}), expert]
+    found = statistics.averages(ROBOTS, cells, "success")
+    shares = {(each.label, each.split, each.group): each.share for each in found}
+    assert shares["GOAT", "all", "Reach Left-Right"] == pytest.approx(100 * 50 / 75)
+    assert shares["GOAT", "iid", ""] == pytest.approx(75)
+    assert shares["GOAT", "ood", ""] == pytest.approx(50)
+    assert not any(share for (label, _, _), share in shares.items() if label == "Expert")
+    assert all(each.share is None for each in statistics.averages(ROBOTS, cells, "return"))
+    alone = statistics.averages(ROBOTS, cells[:1], "success")
+    assert all(each.share is None for each in alone), "there is no expert"
+
+
+def test_a_share_is_of_the_same_tasks() -> None:
+    """The expert is recorded for fewer groups."""
+    cells = [
+        make_cell(REACH, {"Right": [[1, 1]], "Left": [[0, 1]]}),
+        make_cell(PICK, {"Low": [[1, 1]], "High": [[0, 0]]}),
+        unlearned(make_cell(REACH, {"Right": [[1, 1]], "Left": [[1, 1]]}, "Expert")),
+    ]
+    found = statistics.averages(ROBOTS, cells, "success")
+    shares = {(each.label, each.split, each.group): each.share for each in found}
+    assert shares["GOAT", "all", "Reach Left-Right"] == pytest.approx(75)
+    assert shares["GOAT", "ood", ""] is None
+
+
 def test_a_summary_has_the_interval_of_the_same_tasks() -> None:
     cells = [make_cell(REACH, {"Right": [[1, 0, 1, 1]] * 2, "Left": [[0, 1, 1, 0], [0, 0, 0, 1]]})]
     ood = statistics.summary(ROBOTS, cells, "success")[1]

@@ -248,3 +248,42 @@ def test_pessimism_with_one_critic_stays_finite():
 def test_maximization_needs_a_value():
     with pytest.raises(AssertionError, match="nothing to maximise"):
         DDPGObjective().gradients(*networks(IDLE), (), None, BATCH, 0.98, STEP)
+
+
+# Several policies
+
+
+def test_an_agent_does_what_its_policies_do_on_average():
+    two = ensemble(linear(1.0, 0.0, 0.0), linear(0.0, 0.0, 2.0))
+    expected = (np.tanh([1.0, 3.0]) + np.tanh([1.0, -1.0])) / 2  # tanh s₀ and tanh 2g
+    found = policy_action(two, BATCH.observation, BATCH.goal)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-6)
+
+
+def test_each_of_several_policies_imitates_for_itself():
+    alone = [linear(0.3, 0.0, 0.0), linear(0.0, -0.2, 0.1)]
+    part = WeightedBC()
+    carry = part.init(KEY, SPEC, SMALL)
+    given = carry, None, BATCH, 0.98, STEP
+    apart = [part.gradients(*networks(each), *given) for each in alone]
+    found, _, metrics = part.gradients(*networks(ensemble(*alone)), *given)
+    assert len({float(each[2]["policy_loss"]) for each in apart}) == 2
+    for place, (gradients, _, _) in enumerate(apart):
+        mine = jax.tree.map(lambda leaf, place=place: leaf[place], found)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), mine, gradients)
+    mean = np.mean([each[2]["policy_loss"] for each in apart])
+    np.testing.assert_allclose(metrics["policy_loss"], mean, rtol=1e-6)
+
+
+def test_weights_of_several_policies_go_by_their_mean_action():
+    alone = [linear(0.3, 0.0, 0.0), linear(0.0, -0.2, 0.1)]
+    value, part = QEnsemble(2), WeightedBC((ExpAdvantage(),))
+    critics, carry = value.init(KEY, SPEC, SMALL), part.init(KEY, SPEC, SMALL)
+    params, target = networks(ensemble(*alone), critics)
+    _, _, metrics = part.gradients(params, target, carry, value, BATCH, 0.98, STEP)
+    action, later = (
+        jnp.mean(jnp.stack([policy_action(p, seen, BATCH.goal) for p in alone]), axis=0)
+        for seen in (BATCH.observation, BATCH.next_observation)
+    )
+    advantage, _ = value.advantage(critics, critics, BATCH, action, later, 0.98)
+    np.testing.assert_allclose(metrics["advantage"], jnp.mean(advantage), rtol=1e-5)

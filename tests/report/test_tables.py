@@ -397,6 +397,30 @@ def test_averages_without_a_paper() -> None:
     ]
 
 
+def test_averages_as_shares_of_the_experts() -> None:
+    below = dataclasses.replace(mean_of("MARWIL+HER", "ood", 60.0, 99.5, 17, 17), share=66.6)
+    expert = mean_of("Expert", "ood", 90.0, None, 17, 17)
+    buffer = io.StringIO()
+    Console(file=buffer, width=80, color_system=None).print(
+        tables.averages_terminal([below, expert], decimals=1)
+    )
+    lines = buffer.getvalue().splitlines()
+    assert "…" not in buffer.getvalue()
+    assert lines[0].split()[-2:] == ["of", "expert"]
+    assert next(line for line in lines if "MARWIL" in line).split()[-2:] == ["67", "%"]
+    assert next(line for line in lines if "Expert" in line).split()[-1] == "0.5"
+    text = tables.averages_markdown({"success": [below, expert]}, decimals=1)
+    assert "episodes ±0.1, 67 % of the expert's |" in text
+    assert "its success is the ceiling" in text
+
+
+def test_no_algorithm_is_ranked_with_the_expert() -> None:
+    ceiling = dataclasses.replace(entry(0.99, None, "Expert"), ceiling=True)
+    lines = tables.latex([*TABLE[:3], ceiling], beside_paper=False).splitlines()
+    expected = r"\textbf{0.75$\pm$0.12} & \underline{0.50$\pm$0.12} & 0.99$\pm$0.12 \\"
+    assert next(line for line in lines if "R10" in line).endswith(expected)
+
+
 def test_the_order_of_algorithms_is_compared_with_the_papers() -> None:
     averages = [
         mean_of(label, "ood", mean, theirs)

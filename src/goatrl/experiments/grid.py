@@ -23,7 +23,7 @@ import jax
 import numpy as np
 
 from goatrl import algorithms, tasks
-from goatrl.data.problems import Problem, open_problem, seen_as
+from goatrl.data.problems import Problem, declared_symmetry, open_problem, seen_as
 from goatrl.disk.files import locked
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
@@ -482,8 +482,9 @@ def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell
     that is there twice is refused.
 
     A record belongs to every suite that has a column of its composition, whichever suite it was
-    made for: no cell that two experiments share is run twice. A column that was added to a suite
-    belongs to that suite alone.
+    made for: no cell that two experiments share is run twice. Two columns of one suite share it as
+    well, where a group leaves them no difference. A column that was added to a suite belongs to
+    that suite alone.
     """
     columns = {
         group.name: [(_composition(column, group), column.label) for column in suite.columns]
@@ -493,17 +494,16 @@ def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell
     for cell in cells:
         group = cell.config.group
         mine = cell.config.composition
-        label = next(
-            (label for wanted, label in columns.get(group, ()) if not mine.diff(wanted)), None
-        )
-        if label is None and (cell.suite != suite.name or group not in suite.groups):
-            continue
-        label = cell.label if label is None else label
-        if (group, label) in found:
-            raise GoatError(
-                f"{folder} has two records of {label} on {group}; keep one configuration per folder"
-            )
-        found[group, label] = dataclasses.replace(cell, suite=suite.name, label=label)
+        labels = [label for wanted, label in columns.get(group, ()) if not mine.diff(wanted)]
+        if not labels and cell.suite == suite.name and group in suite.groups:
+            labels = [cell.label]
+        for label in labels:
+            if (group, label) in found:
+                raise GoatError(
+                    f"{folder} has two records of {label} on {group}; keep one configuration per "
+                    "folder"
+                )
+            found[group, label] = dataclasses.replace(cell, suite=suite.name, label=label)
     order = {column.label: place for place, column in enumerate(suite.columns)}
     return sorted(
         found.values(),
@@ -515,7 +515,9 @@ def _compose(column: Column, group: TaskGroup) -> Algorithm:
     built = algorithms.get(column.algorithm).build(group.settings)
     robot = {"robot": group.family.name} if hasattr(built, "robot") else {}
     seen = seen_as(column.inputs, group.family.layout)
-    return override(built, {**robot, **seen, **column.overrides})
+    declared = column.symmetry and group.family.symmetry is not None
+    mirrored = {"symmetry": declared_symmetry("declared", group)} if declared else {}
+    return override(built, {**robot, **seen, **mirrored, **column.overrides})
 
 
 def _composition(column: Column, group: TaskGroup) -> Identity:

@@ -266,6 +266,12 @@ class Average:
     paper: float | None  # the average of its numbers for the same tasks
     of: int  # how many tasks there are in the suite
     group: str = ""  # the paper's name of the one group that it is over
+    share: float | None = None  # of the ceiling's average over the same tasks, in percent
+
+
+def ceiling(cells: Iterable[Cell]) -> str | None:
+    """The column of the expert that collected the data, if it is recorded: what does not learn."""
+    return next((cell.label for cell in cells if not cell.config.updates), None)
 
 
 def shared_groups(suite: Suite, cells: Sequence[Cell]) -> set[str]:
@@ -300,7 +306,20 @@ def averages(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:
         shared_groups(suite, cells),
         (scores(cells, label, metric) for label in labels),
     )
-    return [each for column in of_columns for each in _of_column(suite, column, shared, metric)]
+    found = [each for column in of_columns for each in _of_column(suite, column, shared, metric)]
+    return _beside_the_ceiling(found, ceiling(cells)) if metric == "success" else found
+
+
+def _beside_the_ceiling(found: Sequence[Average], label: str | None) -> list[Average]:
+    highest = {
+        (each.group, each.split, each.tasks): each.mean for each in found if each.label == label
+    }
+
+    def share(each: Average) -> float | None:
+        most = highest.get((each.group, each.split, each.tasks))
+        return 100 * each.mean / most if most and each.label != label else None
+
+    return [dataclasses.replace(each, share=share(each)) for each in found]
 
 
 def summary(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Average]:

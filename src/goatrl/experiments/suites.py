@@ -22,6 +22,7 @@ class Column:
     algorithm: str
     overrides: Mapping[str, float] = dataclasses.field(default_factory=dict)
     inputs: str = "absolute"  # what its networks see
+    symmetry: bool = False  # whether it trains with what its robot declares, if that is anything
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from goatrl.learn import normalize
-from goatrl.learn.networks import Architecture, init_mlp, policy_action, without_gradient
+from goatrl.learn.networks import Architecture, init_policy, policy_action, without_gradient
 from goatrl.learn.policies import DDPGObjective, Policy, WeightedBC
 from goatrl.learn.samplers import Hindsight
 from goatrl.learn.values import Value
@@ -54,9 +54,7 @@ class Agent:
         policy_key, value_key, weight_key = jax.random.split(key, 3)
         shape = self.architecture
         params = {
-            "policy": init_mlp(
-                policy_key, spec.observation_dim + spec.goal_dim, spec.action_dim, shape
-            ),
+            "policy": init_policy(policy_key, spec, shape),
             "value": () if self.value is None else self.value.init(value_key, spec, shape),
         }
         return TrainState(

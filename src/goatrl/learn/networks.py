@@ -69,6 +69,9 @@ class Architecture:
     (difference), or s and g as seen from φ(s), the achieved goal (goal-frame). For the latter two,
     `achieved` names the columns of s that are φ(s), and `positions` those of other places in the
     space of goals.
+
+    An agent can have several `policies`. Each imitates the data for itself, and the agent does what
+    they do on average: where the data says nothing, they disagree, and their mean errs less.
     """
 
     hidden: tuple[int, ...] = static(default=(256, 256, 256))
@@ -77,6 +80,7 @@ class Architecture:
     inputs: str = static(default="absolute")
     achieved: tuple[int, ...] | None = static(default=None)
     positions: tuple[int, ...] | None = static(default=None)
+    policies: int = static(default=1)
 
     @property
     def view(self) -> View | None:
@@ -106,6 +110,8 @@ class Architecture:
             raise GoatError(
                 f"architecture.activation must be one of {known}, not '{self.activation}'"
             )
+        if self.policies < 1:
+            raise GoatError(f"architecture.policies must be at least 1, not {self.policies}")
         if not self.hidden or min(self.hidden) < 1:
             sizes = list(self.hidden)
             raise GoatError(f"architecture.hidden needs at least one positive size, not {sizes}")
@@ -240,6 +246,26 @@ def scalar_ensemble(networks: MLP, *inputs: jax.Array) -> jax.Array:
     return jax.vmap(lambda member: mlp(member, *inputs)[:, 0])(networks)
 
 
-def policy_action(network: MLP, observation: jax.Array, goal: jax.Array) -> jax.Array:
-    """π(s, g) ∈ [-1, 1]: (B, …) → (B, action_dim)."""
-    return jnp.tanh(mlp(network, observation, goal))
+def init_policy(key: jax.Array, spec: Spec, architecture: Architecture) -> MLP:
+    """One network, or an ensemble of as many as there are policies."""
+    sizes = spec.observation_dim + spec.goal_dim, spec.action_dim
+    if architecture.policies == 1:
+        return init_mlp(key, *sizes, architecture)
+    return init_ensemble(key, architecture.policies, *sizes, architecture)
+
+
+def are_several(policy: MLP) -> bool:
+    """Whether it is an ensemble of policies."""
+    return bool(policy.layers[0]["w"].ndim == 3)
+
+
+def policy_actions(policies: MLP, observation: jax.Array, goal: jax.Array) -> jax.Array:
+    """What each of several policies does: (B, …) → (N, B, action_dim)."""
+    return jax.vmap(lambda each: jnp.tanh(mlp(each, observation, goal)))(policies)
+
+
+def policy_action(policy: MLP, observation: jax.Array, goal: jax.Array) -> jax.Array:
+    """π(s, g) ∈ [-1, 1], the mean of several policies: (B, …) → (B, action_dim)."""
+    if are_several(policy):
+        return jnp.mean(policy_actions(policy, observation, goal), axis=0)
+    return jnp.tanh(mlp(policy, observation, goal))

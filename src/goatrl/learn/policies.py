@@ -17,7 +17,13 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 
-from goatrl.learn.networks import Architecture, policy_action, without_gradient
+from goatrl.learn.networks import (
+    Architecture,
+    are_several,
+    policy_action,
+    policy_actions,
+    without_gradient,
+)
 from goatrl.learn.values import Value
 from goatrl.learn.weights import Weight, WeightInputs
 from goatrl.types import Batch, Metrics, Pytree, Spec, pytree
@@ -89,9 +95,12 @@ class WeightedBC:
         discount: Any,
         step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]:
-        action, pullback = jax.vjp(
-            lambda p: policy_action(p, batch.observation, batch.goal), params["policy"]
+        several = are_several(params["policy"])
+        act = policy_actions if several else policy_action
+        actions, pullback = jax.vjp(
+            lambda p: act(p, batch.observation, batch.goal), params["policy"]
         )
+        action = jnp.mean(actions, axis=0) if several else actions
         advantage, values = jnp.zeros_like(batch.reward), jnp.zeros_like(batch.reward)[None]
         if value is not None:
             fixed = without_gradient(params)
@@ -108,7 +117,11 @@ class WeightedBC:
         metrics = (
             {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)} if self.weights else {}
         )
-        loss, slope = jax.value_and_grad(weighted_regression_loss)(action, batch.action, weight)
+        imitation = jax.value_and_grad(weighted_regression_loss)
+        if several:  # each for itself, all from the same weights
+            imitation = jax.vmap(imitation, in_axes=(0, None, None))
+        loss, slope = imitation(actions, batch.action, weight)
+        loss = jnp.mean(loss) if several else loss
         (gradients,) = pullback(slope)
         return gradients, tuple(carries), {"policy_loss": loss, **metrics}
 

@@ -106,8 +106,9 @@ def describe(experiment: Experiment) -> Json:
         "algorithms": experiment.labels,
         "seeds": span(len(cell.seeds) for cell in cells),
         "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
+        "ceiling": statistics.ceiling(cells),
         "best": {
-            split: _best(over_all["success"], split, suite.decimals)
+            split: _best(over_all["success"], split, suite.decimals, statistics.ceiling(cells))
             for split in ("iid", "ood", "all")
         },
         "agreement": {
@@ -143,8 +144,12 @@ def _metric(experiment: Experiment, metric: str) -> Json:
 # Averages
 
 
-def _best(averages: Sequence[Average], split: str, decimals: int) -> Json | None:
+def _best(
+    averages: Sequence[Average], split: str, decimals: int, ceiling: str | None
+) -> Json | None:
+    """The best of those that learn."""
     mine = [each for each in averages if each.split == split]
+    mine = [each for each in mine if each.label != ceiling] or mine
     if not mine:
         return None
     best = max(round(each.mean, decimals) for each in mine)
@@ -172,7 +177,13 @@ def _averages(averages: Sequence[Average], decimals: int) -> dict[str, list[Json
         numbers = {"value": each.mean, **sure, "iqm": each.iqm, "paper": each.paper}
         shown = {name: rounded(value, decimals) for name, value in numbers.items()}
         rows.setdefault(each.split, []).append(
-            {"label": each.label, "tasks": each.tasks, "of": each.of, **shown}
+            {
+                "label": each.label,
+                "tasks": each.tasks,
+                "of": each.of,
+                "share": rounded(each.share, 0),
+                **shown,
+            }
         )
     return rows
 

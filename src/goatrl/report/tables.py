@@ -21,7 +21,7 @@ from goatrl import tasks
 from goatrl.evaluation.uncertainty import Ranking
 from goatrl.experiments import paper
 from goatrl.experiments.records import Cell
-from goatrl.experiments.statistics import Average, rank_correlation
+from goatrl.experiments.statistics import Average, ceiling, rank_correlation
 from goatrl.experiments.suites import Suite
 
 SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
@@ -39,6 +39,7 @@ class Entry:
     seeds: int
     paper: tuple[float, float] | None
     decimals: int = 2  # as many as the paper prints
+    ceiling: bool = False  # of the expert, which no other is ranked with
 
     @property
     def far(self) -> bool:
@@ -54,7 +55,7 @@ class Entry:
 def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
     """All numbers of one metric."""
     published = paper.results(suite.paper[metric], metric) if metric in suite.paper else {}
-    scale, decimals = suite.scale(metric), suite.decimals
+    scale, decimals, highest = suite.scale(metric), suite.decimals, ceiling(cells)
     found = []
     for cell in cells:
         group = tasks.get(cell.config.group)
@@ -62,9 +63,8 @@ def entries(suite: Suite, cells: Sequence[Cell], metric: str) -> list[Entry]:
             values = scale * cell.per_seed(metric, task.name)
             beside = published.get((group.paper_label, task.name, cell.label))
             mean, std = float(values.mean()), deviation(values)
-            found.append(
-                Entry(group.label, task.name, cell.label, mean, std, len(values), beside, decimals)
-            )
+            about = (len(values), beside, decimals, cell.label == highest)
+            found.append(Entry(group.label, task.name, cell.label, mean, std, *about))
     return found
 
 
@@ -225,7 +225,9 @@ def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
     """Row by row the algorithms' averages with their intervals; narrow enough for 80 columns."""
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
     drawn.add_column("", no_wrap=True)
-    for column in ("mean", "95 % interval", "episodes", "IQM", "paper"):
+    shares = any(each.share is not None for each in averages)
+    columns = ("mean", "95 % interval", "episodes", "IQM", "paper")
+    for column in (*columns, "of expert") if shares else columns:
         drawn.add_column(column, justify="right", no_wrap=True)
     for over, row in _rows_of_averages(averages).items():
         drawn.add_row(f"[bold]{over}[/bold]")
@@ -241,7 +243,15 @@ def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
                     each.paper,
                 )
             )
-            numbers = (mean, f"{low} to {high}", f"±{noise}", middle, f"[dim]{beside}[/dim]")
+            numbers: tuple[str, ...] = (
+                mean,
+                f"{low} to {high}",
+                f"±{noise}",
+                middle,
+                f"[dim]{beside}[/dim]",
+            )
+            if shares:
+                numbers += ("" if each.share is None else f"{each.share:.0f} %",)
             drawn.add_row(f"  {escape(label)}", *numbers, end_section=place == len(row))
     return drawn
 
@@ -257,6 +267,11 @@ def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int 
         "their goals were drawn again (those "
         "of PointReach are fixed).\n"
     ]
+    if any(each.share is not None for each in by_metric.get("success", ())):
+        parts[0] += (
+            "The expert collected the data and has seen the whole space; its success is the "
+            "ceiling, of which each algorithm's share is given.\n"
+        )
     for metric, averages in by_metric.items():
         columns = list(dict.fromkeys(average.label for average in averages))
         lines = [
@@ -274,9 +289,10 @@ def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int 
 def _average(average: Average, decimals: int) -> str:
     sure = f"[{average.interval.low:.{decimals}f}, {average.interval.high:.{decimals}f}]"
     beside = "" if average.paper is None else f" ({average.paper:.{decimals}f})"
+    share = "" if average.share is None else f", {average.share:.0f} % of the expert's"
     return (
         f"{average.mean:.{decimals}f} {sure}{beside}, episodes "
-        f"±{average.episode_noise:.{decimals}f}"
+        f"±{average.episode_noise:.{decimals}f}{share}"
     )
 
 
@@ -287,6 +303,7 @@ class _Typeset:
     mean: float
     ours: str
     theirs: str
+    ranked: bool = True
 
 
 def ranking(rankings: Sequence[Ranking], seeds: Sequence[int]) -> str:
@@ -310,7 +327,7 @@ def latex(
     Under each group stands its average and at the end the averages over splits, if they are given.
     """
     columns, rows, at = _grid(table)
-    decimals = table[0].decimals
+    decimals, unranked = table[0].decimals, {each.column for each in table if each.ceiling}
     blocks: dict[str, dict[str, list[_Typeset | None]]] = {}
     for dataset, task in rows:
         blocks.setdefault(dataset, {})[task] = [
@@ -319,7 +336,8 @@ def latex(
     for over, row in _rows_of_averages(averages).items():
         block, title = (over, "Average") if over in blocks else ("Average", over)
         blocks.setdefault(block, {})[title] = [
-            _typeset_average(row.get(column), decimals) for column in columns
+            _typeset_average(row.get(column), decimals, column not in unranked)
+            for column in columns
         ]
     lines = [" & ".join(["Task Group", "Task", *map(_escaped, columns)]) + r" \\"]
     for block, found in blocks.items():
@@ -346,21 +364,22 @@ def _typeset_entry(entry: Entry | None) -> _Typeset | None:
         "" if pair is None else number(*pair, entry.decimals).replace(" ± ", r"$\pm$")
         for pair in ((entry.mean, entry.std), entry.paper)
     )
-    return _Typeset(entry.mean, ours, theirs)
+    return _Typeset(entry.mean, ours, theirs, not entry.ceiling)
 
 
-def _typeset_average(average: Average | None, decimals: int) -> _Typeset | None:
+def _typeset_average(average: Average | None, decimals: int, ranked: bool) -> _Typeset | None:
     if average is None:
         return None
     theirs = "" if average.paper is None else f"{average.paper:.{decimals}f}"
-    return _Typeset(average.mean, f"{average.mean:.{decimals}f}", theirs)
+    return _Typeset(average.mean, f"{average.mean:.{decimals}f}", theirs, ranked)
 
 
 def _typeset_row(
     heading: Sequence[str], found: Sequence[_Typeset | None], decimals: int, beside_paper: bool
 ) -> list[str]:
     # Compared as printed: numbers that read the same are equally good.
-    printed = Counter(round(number.mean, decimals) for number in found if number is not None)
+    ranked = [number for number in found if number is not None and number.ranked]
+    printed = Counter(round(number.mean, decimals) for number in ranked)
     best = sorted(printed, reverse=True)
     several = bool(best) and printed[best[0]] > 1
     marks = dict(
@@ -368,7 +387,12 @@ def _typeset_row(
             best, [r"\textbf{%s}"] if several else [r"\textbf{%s}", r"\underline{%s}"], strict=False
         )
     )
-    ours = ["" if n is None else marks.get(round(n.mean, decimals), "%s") % n.ours for n in found]
+    ours = [
+        ""
+        if n is None
+        else (marks.get(round(n.mean, decimals), "%s") if n.ranked else "%s") % n.ours
+        for n in found
+    ]
     lines = [" & ".join([*heading, *ours]) + r" \\"]
     if beside_paper and any(number is not None and number.theirs for number in found):
         theirs = [

@@ -70,6 +70,7 @@ const fixed = (value, metric) => (value === null ? "–" : value.toFixed(metric.
 const withUnit = (value, metric) => `${fixed(value, metric)}${metric.unit === "%" ? " %" : ""}`;
 const range = (row, metric) => `${fixed(row.low, metric)} to ${fixed(row.high, metric)}`;
 const episodeNoise = (row, metric) => (row.noise === undefined ? "" : `, episodes alone ±${fixed(row.noise, metric)}`); // times have none
+const ofExpert = (row) => (row.share === null || row.share === undefined ? "" : `, ${row.share} % of the expert’s success`);
 const short = (value) => (Math.abs(value) >= 1e4 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(1) : `${+value.toPrecision(3)}`);
 
 // Controls
@@ -169,7 +170,7 @@ function verdicts(experiment) {
 
 // Charts with one row per algorithm
 
-function rowChart({ title, rows, metric, bars, spread = "95 % interval" }) {
+function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval" }) {
   const longest = Math.max(...rows.map((row) => row.label.length));
   const [width, left, step, top] = [NARROW.matches ? 290 : 380, Math.min(Math.max(60, 8.4 * longest + 12), 170), 21, 4];
   const right = width - 46;
@@ -183,9 +184,11 @@ function rowChart({ title, rows, metric, bars, spread = "95 % interval" }) {
       s("text", { class: "quiet", x: at, y: bottom + 14, "font-size": 10, "text-anchor": "middle" }, `${text}`),
     ];
   });
+  const highest = rows.find((row) => row.label === ceiling);
+  if (highest) shapes.push(s("line", { class: "ceiling", x1: x(highest.value), x2: x(highest.value), y1: top, y2: bottom }));
   rows.forEach((row, place) => {
     const y = top + step * (place + 0.5);
-    const words = `${row.label}: ${withUnit(row.value, metric)}, ${spread} ${range(row, metric)}${episodeNoise(row, metric)}`;
+    const words = `${row.label}: ${withUnit(row.value, metric)}, ${spread} ${range(row, metric)}${episodeNoise(row, metric)}${ofExpert(row)}`;
     shapes.push(s("g", {},
       s("title", {}, row.paper === null ? words : `${words}; paper ${fixed(row.paper, metric)}`),
       s("rect", { x: 0, y: y - step / 2, width, height: step, fill: "transparent" }),
@@ -217,12 +220,13 @@ function averages(experiment) {
         .sort((one, other) => one.at - other.at);
       const title = `${metric.title}, ${split === "all" ? "all tasks" : `${SPLITS[split]} tasks`}`;
       const caption = [title, h("span", { class: "soft" }, `${plural(most, "task")}, ${SPLIT_WORDS[split]}`)];
-      return panel(split, caption, rowChart({ title: `Averages: ${title}`, rows, metric, bars: false }));
+      return panel(split, caption, rowChart({ title: `Averages: ${title}`, rows, metric, bars: false, ceiling: experiment.ceiling }));
     });
     return h("div", { class: "panels" }, ...panels);
   };
   return section("Averages over tasks",
-    h("p", { class: "key" }, `${chartKey(experiment, "Dot", "band")} Ordered by the average over unseen tasks.`),
+    h("p", { class: "key" }, `${chartKey(experiment, "Dot", "band")} Ordered by the average over unseen tasks.`,
+      experiment.ceiling ? ` Dashed: ${experiment.ceiling}, which collected the data and has seen the whole space.` : ""),
     h("div", { class: "controls" }, metricChoice(experiment)),
     live(draw));
 }
@@ -252,11 +256,12 @@ function tableRows(experiment, filter) {
 }
 
 /** The best of a row, and the second best if only one is best. */
-function marks(cells) {
-  const values = [...new Set(Object.values(cells).map((cell) => cell.value))].sort((one, other) => other - one);
-  const best = Object.values(cells).filter((cell) => cell.value === values[0]).length;
+function marks(cells, ceiling) {
+  const learned = Object.entries(cells).filter(([label]) => label !== ceiling).map(([, cell]) => cell);
+  const values = [...new Set(learned.map((cell) => cell.value))].sort((one, other) => other - one);
+  const best = learned.filter((cell) => cell.value === values[0]).length;
   if (values.length < 2) return () => "";
-  return (cell) => (cell.value === values[0] ? "best" : best === 1 && cell.value === values[1] ? "second" : "");
+  return (cell) => (!learned.includes(cell) ? "" : cell.value === values[0] ? "best" : best === 1 && cell.value === values[1] ? "second" : "");
 }
 
 function resultCell(experiment, { group, task, cells }, label, mark) {
@@ -317,7 +322,7 @@ function taskTable(experiment, filter) {
     table.classList.toggle("ours-only", !state.theirs);
     body.splice(0).forEach((part) => part.remove());
     const line = (row) => {
-      const mark = marks(row.cells);
+      const mark = marks(row.cells, experiment.ceiling);
       const name = [row.task.name, " ", badge(row.task.split), filter.sort ? h("span", { class: "dataset" }, row.group.label) : null];
       return h("tr", {}, h("th", { scope: "row" }, ...name), ...experiment.algorithms.map((label) => resultCell(experiment, row, label, mark)));
     };
