@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from goatrl.algorithms.goat import ENSEMBLE
 from goatrl.experiments.claims import BENCHMARK, DIDACTIC, Conclusion, rises
+from goatrl.learn.parameters import Number
 from goatrl.types import unknown
 
 
@@ -20,7 +21,7 @@ class Column:
 
     label: str
     algorithm: str
-    overrides: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    overrides: Mapping[str, Number] = dataclasses.field(default_factory=dict)
     inputs: str = "absolute"  # what its networks see
     symmetry: bool = False  # whether it trains with what its robot declares, if that is anything
 
@@ -105,6 +106,24 @@ LADDER = (
 PUSH_AND_PICK = tuple(name for name in ROBOTS if name.startswith(("push", "pick")))
 
 
+# Choices that are not the paper's are made on these groups alone, and then tried on the others.
+DEVELOPMENT = ("reach-left-right", "push-left-right", "push-near-far")
+# GOAT for all groups alike: what most of them have in the paper.
+ONE_SETTING: Mapping[str, Number] = {
+    "uncertainty.w": 2.0,
+    "percentile_selection.alpha_max": 80.0,
+    "hindsight.probability": 1.0,
+}
+
+
+def one_setting(
+    label: str, inputs: str = "absolute", symmetry: bool = False, **numbers: Number
+) -> Column:
+    """GOAT for all groups alike, but for some numbers (`architecture__policies=5`)."""
+    different = {name.replace("__", "."): number for name, number in numbers.items()}
+    return Column(label, "goat", {**ONE_SETTING, **different}, inputs, symmetry)
+
+
 def ablation(
     name: str,
     summary: str,
@@ -172,6 +191,41 @@ SUITES = (
         ("slide-left-right-by-end",),
         SLIDE_BY_END,
         {"success": "benchmark_success", "return": "benchmark_return"},
+        percent=True,
+    ),
+    Suite(
+        "frontier-development",
+        "What was tried to generalise further than the paper, one setting for all groups.",
+        DEVELOPMENT,
+        (
+            Column("GOAT", "goat"),
+            one_setting("one setting"),
+            one_setting("difference", "difference"),
+            one_setting("frame", "goal-frame"),
+            one_setting("5 policies", architecture__policies=5),
+            one_setting("difference, 5 policies", "difference", architecture__policies=5),
+            one_setting("frame, 5 policies", "goal-frame", architecture__policies=5),
+            one_setting("difference, LayerNorm", "difference", architecture__layer_norm=True),
+            one_setting("frame, LayerNorm", "goal-frame", architecture__layer_norm=True),
+            one_setting("frame, AdamW", "goal-frame", optimizer="adamw"),
+            one_setting("frame, relabel=0.5", "goal-frame", hindsight__probability=0.5),
+            one_setting("frame, tau=0.3", "goal-frame", q_ensemble__tau=0.3),
+            one_setting("frame, alpha_max=0", "goal-frame", percentile_selection__alpha_max=0.0),
+            one_setting("mirror", symmetry=True),
+            one_setting("difference, mirror", "difference", symmetry=True),
+            one_setting("frame, mirror", "goal-frame", symmetry=True),
+            one_setting(
+                "difference, mirror, 5 policies",
+                "difference",
+                symmetry=True,
+                architecture__policies=5,
+            ),
+            one_setting(
+                "frame, mirror, 5 policies", "goal-frame", symmetry=True, architecture__policies=5
+            ),
+            Column("Expert", "expert"),
+        ),
+        {},
         percent=True,
     ),
     ablation(
