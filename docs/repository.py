@@ -1,7 +1,8 @@
 """A hook of MkDocs: the site holds what its pages link to in the repository outside of docs/.
 
-A file of docs/ stands at the site's root, every other one at its path in the repository. A folder
-is no page: a link to one becomes its name.
+A file of docs/ stands at the site's root, every other one at its path in the repository. So a link
+to the repository's README.md leads to that of docs/, the first page. A folder is no page: a link to
+one becomes its name.
 """
 
 from __future__ import annotations
