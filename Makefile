@@ -1,7 +1,8 @@
 # make demo   train five algorithms on PointReach, print the table beside the paper's, draw the trajectories
 # make test   lint, types, tests
 # make test-fast   only the quick tests, for the inner loop
-# Both set up everything they need in .venv first; the tests of the report also need a browser, which is installed if there is none.
+# make docs   build the documentation as a site, in site/
+# All set up everything they need in .venv first; the tests of the report also need a browser, which is installed if there is none.
 
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && echo $$p && break; done)
@@ -13,11 +14,15 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 install = if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(1); \
 	else sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends $(1); fi
 
-.PHONY: demo test test-fast check browser clean
+.PHONY: demo docs test test-fast check browser clean
 
 demo: $(READY)
 	$(BIN)/goat bench pointreach --groups pointreach-non-expert-10 --algorithms bc gcsl cql_her wgcsl goat --seeds 3 --out demo
 	$(BIN)/goat figure trajectories demo --out demo/trajectories.png
+
+# Material warns of MkDocs 2, which it does not install
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 test: check browser
 	$(BIN)/pytest
@@ -45,4 +50,4 @@ $(READY): pyproject.toml constraints.txt Makefile
 	@touch $@
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv demo site .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,6 @@
 """The nouns of the package, when a goal is reached, and the one error type that users see.
 
-Array layout of a dataset of N episodes with T actions each (PointReach and the robots: T = 49)::
+Array layout of a dataset of N episodes with T actions each (PointReach and the robots: T = 49):
 
     step               0     1     2    ...   T-1    T
     observations[n]    o_0   o_1   o_2        o_T-1  o_T      (N, T+1, observation_dim)

@@ -1,6 +1,6 @@
 """Policy objectives: imitate with weights, or maximise the value.
 
-A policy part offers::
+A policy part offers:
 
     init(key, spec, architecture) → carry
     gradients(params, target, carry, value, batch, discount, step)

@@ -1,6 +1,6 @@
 """Value functions: TD targets and losses, and the parts that own value networks.
 
-A value part offers::
+A value part offers:
 
     init(key, spec, architecture) → params
     loss(params, target, batch, next_action, discount, key) → (loss, metrics)

@@ -1,7 +1,7 @@
 """The weights of weighted imitation. The policy's loss is multiplied by the product of all weights
 of a composition.
 
-A weight is a part that may own running statistics or a small network, its `carry`::
+A weight is a part that may own running statistics or a small network, its `carry`:
 
     init(key, spec, architecture) → carry
     __call__(carry, inputs) → (weight (B,), carry)
@@ -88,6 +88,8 @@ def discounted_relabelling(offset: jax.Array, discount: Any) -> jax.Array:
 
 @pytree
 class ExpAdvantage:
+    """EAW: `exponential_advantage`."""
+
     needs_value: ClassVar[bool] = True
     beta: float = 2.0
     clip: float = 10.0
@@ -101,6 +103,8 @@ class ExpAdvantage:
 
 @pytree
 class Chi2:
+    """`chi_squared` in place of EAW."""
+
     needs_value: ClassVar[bool] = True
     offset: float = 0.0
 
@@ -166,6 +170,8 @@ class Uncertainty:
 
 @pytree
 class DiscountedRelabeling:
+    """DRW: `discounted_relabelling`."""
+
     needs_value: ClassVar[bool] = False
 
     def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> tuple[()]:
