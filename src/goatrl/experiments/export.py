@@ -107,8 +107,8 @@ def _card(agents: Agents, seed: int, made: Exported, name: str) -> Iterator[str]
     yield f"| file | `{name}` |"
     yield f"| SHA-256 | `{hashlib.sha256(made.content).hexdigest()}` |"
     yield f"| algorithm | {_line(agents.label)} ({_line(revisions)}) |"
-    if about.get("source"):
-        yield f"| algorithm's file | SHA-256 `{_line(about['source'])}` |"
+    if source := (about if "checksum" in about else _origin(about)).get("source"):
+        yield f"| its file | SHA-256 `{_line(source)}` |"
     stopped = f" ({_line(agents.unfinished)})" if agents.unfinished else ""
     yield f"| updates | {agents.step:,}{stopped} |"
     yield f"| exported by | goatrl {made.about['goatrl']} |"
@@ -150,14 +150,18 @@ def _about(agents: Agents) -> Mapping[str, Any]:
     return RunFolder(agents.path).about()
 
 
-def _data(about: Mapping[str, Any], horizon: int, threshold: float) -> Iterator[str]:
+def _origin(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Which agents were fine-tuned; nothing if these were not, or began at random."""
     origin = about.get("from")
+    return origin if isinstance(origin, Mapping) else {}
+
+
+def _data(about: Mapping[str, Any], horizon: int, threshold: float) -> Iterator[str]:
+    origin = _origin(about)
     if "checksum" in about:
         group, data, checksum = about["group"], about.get("data"), about["checksum"]
-    elif isinstance(origin, Mapping):
-        group, data, checksum = origin["group"], None, origin["data"]
     else:
-        group = data = checksum = None
+        group, data, checksum = origin.get("group"), None, origin.get("data")
     if checksum is None:
         yield "None: it learned online, in simulation."
     else:
@@ -246,7 +250,7 @@ def _episodes(agents: Agents) -> pa.Table | None:
     """The evaluated episodes of these agents as they are now, on tasks or in an environment."""
     if agents.path.is_file():
         config = benchmark.config_of(agents.path)
-        cell = records.read(agents.path.parents[1], config)
+        cell = records.read(agents.path.absolute().parent.parent, config)
         if cell is None:
             return None
         shown = [task.name for task in tasks.get(config.group).tasks]  # maps of coverage are not

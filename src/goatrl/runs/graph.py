@@ -100,7 +100,9 @@ class _Translation:
         values |= dict(zip(jaxpr.invars, inputs, strict=True))
 
         def read(atom: Any) -> _Value:
-            return _Value.constant(atom.val) if isinstance(atom, Literal) else values[atom]
+            if isinstance(atom, Literal):
+                return _Value.constant(np.asarray(atom.val, atom.aval.dtype))
+            return values[atom]
 
         for equation in jaxpr.eqns:
             found = self.equation(equation, [read(atom) for atom in equation.invars])
@@ -214,7 +216,7 @@ def _refused(what: str) -> GoatError:
 INLINED = {
     "jit": "jaxpr",
     "closed_call": "call_jaxpr",
-    "checkpoint": "jaxpr",
+    "remat2": "jaxpr",  # jax.checkpoint
     "custom_jvp_call": "call_jaxpr",
     "custom_vjp_call": "call_jaxpr",
 }
@@ -333,12 +335,11 @@ def _part(
     axes = [axis for axis, size in enumerate(shape) if size != x.shape[axis]]
     if not axes:
         return x
-    numbers = [(starts[axis], steps[axis], shape[axis]) for axis in axes]
-    if not _fixed(tuple(size for _, _, size in numbers)):
+    if not _fixed(tuple(x.shape[axis] for axis in axes)):
         raise _refused("some of the rows of a batch")
-    ends = [start + step * (int(size) - 1) + 1 for start, step, size in numbers]
-    given = ([start for start, _, _ in numbers], ends, axes, [step for _, step, _ in numbers])
-    return t.emit("Slice", shape, x, *map(_integers, given))
+    first, step = ([numbers[axis] for axis in axes] for numbers in (starts, steps))
+    ends = [starts[axis] + steps[axis] * (int(shape[axis]) - 1) + 1 for axis in axes]
+    return t.emit("Slice", shape, x, *map(_integers, (first, ends, axes, step)))
 
 
 def _slice(
