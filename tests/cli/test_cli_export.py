@@ -91,6 +91,19 @@ def test_a_mistake_is_one_line(
     assert sorted(run.iterdir()) == before
 
 
+def test_a_run_that_was_cut_short_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert goat("train", "bc", "--group", POINT, "--seeds", 1, *QUICK, "--out", tmp_path) == 0
+    config = tmp_path / "config.json"
+    config.write_text(config.read_text().replace('"updates": 8', '"updates": 800'))
+    capsys.readouterr()
+    assert goat("export", tmp_path, "--format", "numpy") == 0
+    stopped = "stopped at update 8 of 800; resume it with `goat train`"
+    assert stopped in " ".join(capsys.readouterr().out.split())
+    assert f"| updates | 8 ({stopped}) |" in (tmp_path / "policy_seed_0.py.md").read_text()
+
+
 def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("export", tmp_path / "nothing") == 2
     assert "is not a run: it has no config.json" in error_line(capsys)

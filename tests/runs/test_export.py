@@ -116,8 +116,8 @@ def inputs(spec: Spec, rows: int = 500, seed: int = 7) -> tuple[np.ndarray, np.n
     rng = np.random.default_rng(seed)
     spread = rng.choice([1.0, 5.0, 50.0], size=(rows, 1))
     sizes = spec.observation_dim, spec.goal_dim
-    observation, goal = (np.float32(spread * rng.normal(size=(rows, size))) for size in sizes)
-    return observation, goal
+    observation, goal = (spread * rng.normal(size=(rows, size)) for size in sizes)
+    return observation.astype(np.float32), goal.astype(np.float32)
 
 
 def assert_same(agents: Agents, seed: int, format: str, folder: Path) -> export.Exported:
@@ -224,7 +224,7 @@ def test_the_module_needs_nothing_but_numpy(tmp_path: Path) -> None:
     agents = some(ODD, built("goat", **{"architecture.activation": "gelu"}))
     path = tmp_path / "policy.py"
     path.write_bytes(export.export(agents, 0, "numpy").content)
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(), feature_version=(3, 8))
     imported = {
         name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
     }
@@ -367,9 +367,10 @@ OWN = (
 )
 
 
-def observed(program) -> tuple[graph.Graph, tuple[np.ndarray, np.ndarray], np.ndarray]:
+def observed(program) -> tuple[graph.Graph, tuple[np.ndarray, ...], np.ndarray]:
     rng = np.random.default_rng(2)
-    pair = np.float32(rng.normal(size=(50, 5))), np.float32(rng.normal(size=(50, 3)))
+    sizes = (50, 5), (50, 3)
+    pair = tuple(rng.normal(size=size).astype(np.float32) for size in sizes)
     return graph.trace(program, ODD), pair, np.asarray(program(*pair))
 
 
@@ -388,6 +389,12 @@ def test_every_operation_is_tried() -> None:
     assert tried == {*numpy_policy.EXPRESSIONS, "Concat", "Cast", "Slice"}
 
 
+def test_what_nothing_depends_on_is_left_out() -> None:
+    traced = graph.trace(lambda s, g: (jnp.exp(s) @ WEIGHTS[0, :5], s[:, :2])[1], ODD)
+    assert [node.op for node in traced.nodes] == ["Slice", "Identity"]
+    assert len(traced.constants) == 4, "starts, ends, axes and steps"
+
+
 @pytest.mark.parametrize(
     ("program", "what"),
     [
@@ -395,6 +402,8 @@ def test_every_operation_is_tried() -> None:
         (lambda s, g: jax.lax.fori_loop(0, 3, lambda _, x: jnp.tanh(x), s[:, :2]), "'scan'"),
         (lambda s, g: jnp.argmax(s, 1)[:, None] * jnp.ones((1, 2)), "'argmax'"),
         (lambda s, g: s[:, :2].astype(jnp.bfloat16).astype(jnp.float32), "of type bfloat16"),
+        (lambda s, g: s[np.array([1, 0])][:, :2].sum() + s[:, :2], "'gather' of other than known"),
+        (lambda s, g: s[:, :2] * s[:, :1].astype(int), "of type int32"),
         (lambda s, g: s[:3, :2].sum() + s[:, :2], "some of the rows"),
         (lambda s, g: s[:, :2] + np.ones((s.shape[0], 2), np.float32), "constant for every row"),
         (lambda s, g: jnp.zeros((2 * len(s), 2)).sum() + s[:, :2], "shape (2 batch, 2)"),

@@ -46,6 +46,8 @@ class Export:
     def run(self) -> None:
         out = self.out or default_path(self.trained, self.seed, self.format)
         made = export_policy(self.trained, out, self.seed, self.format, algorithm=self.algorithm)
+        if made.unfinished:
+            console.print(f"{self.trained} {made.unfinished}")
         console.print(
             f"largest difference from JAX on {CHECKED:,} random inputs: {made.difference:.1e} "
             f"({made.checked_with})",

@@ -31,10 +31,13 @@ from goatrl.types import GoatError
 
 @dataclasses.dataclass(frozen=True)
 class ExportedPolicy:
+    """What was written, and how it was found to act."""
+
     path: Path
     card: Path
     difference: float
     checked_with: str
+    unfinished: str  # where training stopped, if it did so before its end
 
 
 def export_policy(
@@ -61,8 +64,8 @@ def export_policy(
             executed; nothing in a run's folder ever is.
 
     Returns:
-        The `path` of the policy, that of its `card`, the largest `difference` from JAX, and what it
-        was `checked_with`.
+        The `path` of the policy, that of its `card`, the largest `difference` from JAX, what it was
+        `checked_with`, and where training stopped if it is `unfinished`.
     """
     path = Path(path)
     _check_path(path, format)
@@ -72,7 +75,7 @@ def export_policy(
     text = "\n".join(_card(agents, seed, made, path.name))
     write_atomically(path, lambda file: file.write(made.content))
     write_text(card, text)
-    return ExportedPolicy(path, card, made.difference, made.checked_with)
+    return ExportedPolicy(path, card, made.difference, made.checked_with, agents.unfinished)
 
 
 def default_path(run: Path, seed: int, format: str) -> Path:

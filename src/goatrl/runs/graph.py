@@ -100,8 +100,9 @@ class _Translation:
         values |= dict(zip(jaxpr.invars, inputs, strict=True))
 
         def read(atom: Any) -> _Value:
+            kind = atom.aval
             if isinstance(atom, Literal):
-                return _Value.constant(np.asarray(atom.val, atom.aval.dtype))
+                return _Value.constant(np.asarray(atom.val, kind.dtype))
             return values[atom]
 
         for equation in jaxpr.eqns:
