@@ -42,8 +42,6 @@ def check_format(name: str) -> None:
 def export(agents: Agents, seed: int, format: str) -> Exported:
     """One agent in a format of `SUFFIXES`, found to act as it does in JAX."""
     check_format(format)
-    if format == "onnx":
-        onnx_policy.load_package()
     algorithm, state = agents.agent(seed)
     # All that becomes of an observation, a goal and an action is in `normalize.act`.
     graph = trace(partial(normalize.act, algorithm, state), agents.spec)
