@@ -662,8 +662,12 @@ def test_the_card_of_what_learned_online() -> None:
     origin = {"group": POINT, "data": "0" * 64, "source": ""}
     tuned = {"from": origin, "by": "ddpg_her", "group": "push-left-right", "episodes": 4_000}
     lines = "\n".join(cards._data(tuned, 49, 0.05))
-    assert f"| source | task group `{POINT}` |" in lines
+    assert f"| source | task group `{POINT}`, or a file in its place |" in lines
     assert "unknown: the data is not here" in lines, "its checksum is another one"
+    right = {**origin, "data": of_group(tasks.get(POINT)).checksum()}
+    assert f"| source | task group `{POINT}` |" in "\n".join(
+        cards._data({**tuned, "from": right}, 49, 1.0)
+    )
     assert "by `ddpg_her` on the tasks of `push-left-right`, 4,000 episodes" in lines
     begun = "\n".join(cards._data({**tuned, "from": "random"}, 49, 0.05))
     assert begun.startswith("None: it learned online, in simulation.")

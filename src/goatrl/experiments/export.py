@@ -170,7 +170,9 @@ def _data(about: Mapping[str, Any], horizon: int, threshold: float) -> Iterator[
     else:
         count = _count(group, data, checksum, threshold)
         yield "| | |\n|---|---|"
-        yield f"| source | {_line(_source(group, data))} |"
+        sure = count is not None or "data" in about  # not all records say where the data lay
+        source = f"{_source(group, data)}{'' if sure else ', or a file in its place'}"
+        yield f"| source | {_line(source)} |"
         yield f"| SHA-256 of its arrays | `{_line(checksum)}` |"
         yield f"| episodes | {'unknown: the data is not here' if count is None else f'{count:,}'} |"
         yield f"| steps of an episode | {horizon} |"
