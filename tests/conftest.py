@@ -37,6 +37,7 @@ SLOW = {
     "test_benchmarks",
     "test_cli",
     "test_cli_data",
+    "test_cli_export",
     "test_collect",
     "test_data_figures",
     "test_docs",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from goatrl import tasks
@@ -44,3 +48,45 @@ def test_a_two_level_algorithm_trains(tmp_path: Path, capsys: pytest.CaptureFixt
         assert goat("train", file, "--group", "pointreach-expert-10", *quick, "--out", run) == 0
         assert goat("evaluate", run, "--tasks", "R10", "--algorithm", file) == 0
     assert "HIQL on Expert 10" in capsys.readouterr().out
+
+
+def test_the_robot_needs_neither_jax_nor_goatrl(tmp_path: Path) -> None:
+    run, goal = tmp_path / "run", np.array([6.0, 8.0])
+    quick = ("--seeds", 1, "--updates", 200, "--set", "architecture.hidden=32,32")
+    assert goat("train", "gcsl", "--group", "pointreach-expert-10", *quick, "--out", run) == 0
+    example, ends = load("robot_side"), []
+    code = (
+        "import sys\n"
+        "for name in ('jax', 'jaxlib', 'goatrl', 'onnx'):\n"
+        "    sys.modules[name] = None\n"  # whoever imports it fails
+        "sys.path.insert(0, sys.argv[1])\n"
+        "import robot_side\n"
+        "robot_side.main(sys.argv[2], period=0.0)\n"
+    )
+    for format, name in (("numpy", "policy.py"), ("onnx", "policy.onnx")):
+        assert goat("export", run, "--format", format, "--out", tmp_path / name) == 0
+        shown = subprocess.run(
+            [sys.executable, "-c", code, str(ROOT / "examples"), str(tmp_path / name)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        found = re.fullmatch(r"(\d+\.\d\d) from the goal; the slowest action took .* ms\n", shown)
+        assert found, shown
+        robot = example.Point()
+        example.control(example.load(tmp_path / name), robot, goal, 49, 0.0)
+        ends.append(robot.position)
+        distance = np.linalg.norm(robot.position - goal)
+        assert float(found[1]) == pytest.approx(distance, abs=0.01)
+        assert distance < 9.0, "it moves towards the goal"
+    np.testing.assert_allclose(ends[0], ends[1], atol=1e-3)
+
+
+def test_the_robot_stops_if_the_policy_fails() -> None:
+    example, stopped = load("robot_side"), []
+    robot = example.Point()
+    robot.stop = lambda: stopped.append(True)
+    with pytest.raises(RuntimeError, match="is a sensor missing"):
+        example.control(lambda s, g: np.full(2, np.nan), robot, np.zeros(2), 3, 0.0)
+    assert stopped == [True]
+    np.testing.assert_array_equal(robot.position, [0.0, 0.0])

@@ -78,7 +78,8 @@ def assert_refused(
     names).
     """
     commands: list[list[object]] = [
-        ["view", REACH, "--task", "Right", "--run", what, "--out", "x.gif"]
+        ["view", REACH, "--task", "Right", "--run", what, "--out", "x.gif"],
+        ["export", what, "--out", "x.onnx"],
     ]
     if what.is_dir():
         commands += [["evaluate", what]]

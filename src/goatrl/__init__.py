@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 from goatrl.algorithms import register as register_algorithm
 from goatrl.evaluation.summary import tabulate
+from goatrl.experiments.export import export_policy
 from goatrl.experiments.loading import load as load_agents
 from goatrl.experiments.loading import load_policy
 from goatrl.runs.api import evaluate, load_dataset, make_dataset, train
@@ -23,6 +24,7 @@ from goatrl.types import GoatError
 __all__ = [
     "GoatError",
     "evaluate",
+    "export_policy",
     "load_agents",
     "load_dataset",
     "load_policy",

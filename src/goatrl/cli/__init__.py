@@ -14,6 +14,7 @@ from goatrl.cli.bench import Bench
 from goatrl.cli.console import command
 from goatrl.cli.data import Data
 from goatrl.cli.expert import Expert
+from goatrl.cli.export import Export
 from goatrl.cli.figure import Figures
 from goatrl.cli.finetune import Finetune
 from goatrl.cli.listing import List
@@ -46,6 +47,7 @@ Command = (
     | Annotated[Evaluate, command("evaluate", Evaluate)]
     | Annotated[Ablate, command("ablate", Ablate)]
     | Annotated[Finetune, command("finetune", Finetune)]
+    | Annotated[Export, command("export", Export)]
     | Annotated[Bench, command("bench", Bench)]
     | Annotated[FigureCommands, command("figure", FigureCommands)]
     | Annotated[Report, command("report", Report)]

@@ -39,7 +39,7 @@ def save(folder: Path, config: CellConfig, training: Training, agents: TrainStat
 
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
-    _config(file).identity.require(config.identity, str(file))
+    config_of(file).identity.require(config.identity, str(file))
     like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
     return _training(file), checkpoint.restore(
         file, prune_to_policy(members[0][0], config.spec, like)
@@ -48,7 +48,7 @@ def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, Tr
 
 def read(file: Path) -> Agents:
     """All agents of a file, with what they were trained for."""
-    config = _config(file)
+    config = config_of(file)
     entry = algorithms.recorded(config.algorithm, config.source, file)
     algorithm = composition(entry, config.group, config.hyperparameters)
     members = [(algorithm, seed) for seed in _training(file).seeds]
@@ -56,7 +56,8 @@ def read(file: Path) -> Agents:
     return Agents(file, entry.label, members, state, config.spec, config.group)
 
 
-def _config(file: Path) -> CellConfig:
+def config_of(file: Path) -> CellConfig:
+    """What the agents of a file were trained with."""
     described = checkpoint.describe(file)
     if "config" not in described:
         raise GoatError(
