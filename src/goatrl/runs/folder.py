@@ -173,6 +173,9 @@ class RunFolder:
             if any(path != self.config_path for path in self.folder.iterdir()):
                 present.require(plan.identity, f"the run in {self.folder}")
                 return
+        self.write_config(plan)
+
+    def write_config(self, plan: RunPlan) -> None:
         text = json.dumps({**plan.identity.to_json(), "versions": versions()}, indent=2)
         write_text(self.config_path, text)
 
