@@ -13,9 +13,14 @@ import pyarrow as pa
 from rich.table import Table
 from tyro.conf import arg
 
-from goatrl.cli.console import console, out_of_range, plural
+from goatrl.cli.console import console, plural
 from goatrl.cli.datasets import ensure
-from goatrl.cli.training import check_place, evaluate_agents, train_with_progress
+from goatrl.cli.training import (
+    check_place,
+    evaluate_agents,
+    note_actions,
+    train_with_progress,
+)
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import write_text
 from goatrl.evaluation.summary import per_task
@@ -128,9 +133,7 @@ class Ablate:
         if self.group is None and self.data is None:
             raise GoatError("specify your dataset with --data FILE")
         problem = open_problem(self.group, self.data, self.goal_threshold)
-        note = out_of_range(problem.episodes)
-        if note:
-            console.print(f"note: {note}", highlight=False, markup=False)
+        note_actions(problem)
         where = problem.group or self.environment
         assert where is not None
         check_place(where, problem.spec, self.episodes)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from goatrl.runs.folder import (
     check_seeds,
     stop_request,
 )
+from goatrl.tasks import TaskGroup
 from goatrl.training import memory
 from goatrl.training.offline import (
     Chunk,
@@ -255,6 +257,21 @@ class Run(RunFolder):
             if self.checkpoint_path.exists()
             else 0
         )
+
+    def is_evaluated(self, where: TaskGroup | str, count: int) -> bool:
+        """Whether its agents, as they are saved now, were evaluated on all tasks of a group, or in
+        so many episodes of an environment.
+        """
+        if not self.episodes_path.exists():
+            return False
+        episodes, about = self.read_episodes()
+        found = Counter(episodes.column("task").to_pylist())
+        if about.get("step") != self.step():
+            return False
+        if isinstance(where, TaskGroup):
+            current = about.get("evaluation") == where.evaluation_checksum()
+            return current and all(found[task.name] for task in where.tasks)
+        return found[where.rpartition(":")[2]] == count * len(self.about()["seeds"])
 
     def prepare(self, plan: RunPlan) -> None:
         """As of every run; but one that was trained for fewer updates may go on to more."""
