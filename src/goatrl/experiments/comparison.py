@@ -129,12 +129,7 @@ def compare(runs: Sequence[EvaluatedRun]) -> Comparison:
     first: dict[str, Scores] | None = None
     rows, columns = [], differences(runs)
     for run, tasks in zip(runs, found, strict=True):
-        scores = {
-            metric: _scores(
-                run, {task: tasks[task].values(metric, shared[task]) for task in shared}
-            )
-            for metric in METRICS
-        }
+        scores = {metric: _scores(run, tasks, shared, metric) for metric in METRICS}
         first = first or scores
         rows.append(_row(run, _values(columns, run, runs), scores, first, places))
     horizon = max(int(run.about["spec"]["horizon"]) for run in runs)
