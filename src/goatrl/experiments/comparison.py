@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ CONSEQUENCES = {
     "architecture.positions": "architecture.inputs",
 }
 HEADINGS = {"checksum": "data", "source": "file", "architecture.inputs": "inputs"}
+NAMES = ("algorithm", "group", "data", "file")
 LONGEST = 24  # letters of a value
 
 
@@ -91,8 +93,24 @@ class Comparison:
     horizon: int  # the highest return
 
     def label(self, row: Row) -> str:
-        """A run by what differs, or by its name where nothing does."""
-        return ", ".join(f"{name} {row.differs[name]}" for name in self.columns) or row.name
+        """A run by what differs, or by its name where that does not tell."""
+        labels = [self._label(each) for each in self.rows]
+        return self._label(row) if len(set(labels)) == len(labels) else row.name
+
+    def _label(self, row: Row) -> str:
+        """The names of algorithms, groups and files speak for themselves."""
+        short = short_names(self.columns)
+        return ", ".join(
+            value if name in NAMES else f"{short[name]} {value}"
+            for name, value in row.differs.items()
+            if value
+        )
+
+
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Hyper-parameters without the name of their part, where that leaves no doubt."""
+    lasts = Counter(name.rpartition(".")[2] for name in names)
+    return {name: last if lasts[last := name.rpartition(".")[2]] == 1 else name for name in names}
 
 
 def read(folder: Path) -> EvaluatedRun:
@@ -142,28 +160,34 @@ def compare(runs: Sequence[EvaluatedRun]) -> Comparison:
 def differences(runs: Sequence[EvaluatedRun]) -> dict[str, str]:
     """Heading → name, of all that differs between any two runs.
 
-    A hyper-parameter that only one of two algorithms has is part of what tells them apart. When a
-    run reported its losses decides nothing.
+    The numbers with which one algorithm differs from another are part of it, unless the user has
+    set one that both have. How many seeds a run has stands beside its results, and when it reported
+    its losses decides nothing.
     """
     names: dict[str, None] = {}
     for one, other in itertools.combinations(runs, 2):
         same_algorithm = one.about["algorithm"] == other.about["algorithm"]
         for name in one.identity.diff(other.identity):
             kind, _, inner = name.partition(".")
-            numbers = [each.about["hyperparameters"] for each in (one, other)]
-            both = all(inner in each for each in numbers)
             if kind != "hyperparameters":
                 names[name] = None
-            elif same_algorithm or both:
+            elif same_algorithm or _was_set(inner, one, other):
                 names[inner] = None
-    names.pop("interval", None)
+    for name in ("interval", "seeds"):
+        names.pop(name, None)
     shown = [name for name in _in_order(names) if CONSEQUENCES.get(name) not in names]
     return {HEADINGS.get(name, name.removeprefix("spec.")): name for name in shown}
 
 
+def _was_set(name: str, *runs: EvaluatedRun) -> bool:
+    return all(name in run.about["hyperparameters"] for run in runs) and any(
+        name in run.about["overrides"] for run in runs
+    )
+
+
 def _in_order(names: Iterable[str]) -> list[str]:
     """What is trained, on what, how, how long."""
-    first, last = ("algorithm", "source", "group", "checksum"), ("updates", "batch_size", "seeds")
+    first, last = ("algorithm", "source", "group", "checksum"), ("updates", "batch_size")
     rank = {name: place for place, name in enumerate((*first, "", *last))}
     return sorted(names, key=lambda name: rank.get(name, len(first)))
 
@@ -176,8 +200,6 @@ def _value(name: str, run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> str:
     about = run.about
     if name == "checksum":
         return _dataset(run, runs)
-    if name == "seeds":
-        return str(len(about["seeds"]))
     if name == "source":
         return str(about["source"])[:8]
     if name.startswith("revision of "):

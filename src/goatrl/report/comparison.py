@@ -10,8 +10,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from goatrl.experiments.comparison import METRICS, Comparison, Result, Row
+from goatrl.experiments.comparison import METRICS, Comparison, Result, Row, short_names
 from goatrl.experiments.statistics import Interval
+from goatrl.report.shared import span
 
 DECIMALS = {"success": 2, "return": 1}
 
@@ -20,8 +21,11 @@ def terminal(found: Comparison) -> Table:
     """A row for each run, intervals below their means."""
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     drawn.add_column("run", overflow="fold")
-    for name in found.columns:
-        drawn.add_column(escape(name.replace(".", ".\n")), overflow="fold")
+    for heading in short_names(found.columns).values():
+        drawn.add_column(escape(heading), overflow="fold")
+    unequal = len({row.seeds for row in found.rows}) > 1
+    if unequal:
+        drawn.add_column("seeds", justify="right", no_wrap=True)
     for place in found.places:
         for metric in METRICS:
             heading = escape(place.title).replace(" ", "\n")
@@ -36,7 +40,7 @@ def terminal(found: Comparison) -> Table:
         chance = row.overall.improvement
         better = "" if chance is None else _two_lines(chance, 2, row.fewest)
         named = [escape(row.name), *(escape(row.differs[name]) for name in found.columns)]
-        drawn.add_row(*named, *numbers, better)
+        drawn.add_row(*named, *([str(row.seeds)] if unequal else ()), *numbers, better)
     return drawn
 
 
@@ -47,10 +51,10 @@ def _two_lines(sure: Interval, decimals: int, seeds: int) -> str:
 
 def key(found: Comparison) -> str:
     """How to read the table."""
-    counts = sorted({row.seeds for row in found.rows})
-    seeds = "1 seed" if counts == [1] else f"{'–'.join(map(str, counts))} seeds"
+    seeds = span(row.seeds for row in found.rows)
+    spread = "" if seeds == "1" else ", below it its 95 % interval"
     return (
-        f"mean over tasks, below it the 95 % interval over {seeds}; P(better than first): the "
+        f"mean over tasks{spread}, {seeds} seed{'s' * (seeds != '1')}; P(better than first): the "
         "chance that a seed has more success than one of the first run, over all tasks"
     )
 

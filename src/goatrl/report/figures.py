@@ -293,9 +293,9 @@ def aggregate(averages: Sequence[Average], full: float = 1.0) -> Figure:
 
 def comparison(found: Comparison) -> Figure:
     """Success of every run with its interval, a panel for each place; runs go by what differs."""
-    figure = Figure(
-        figsize=(2.2 + 2.6 * len(found.places), 0.8 + 0.27 * len(found.rows)), layout="constrained"
-    )
+    labels = [found.label(row) for row in found.rows]
+    width = 0.6 + 0.075 * max(map(len, labels)) + 2.6 * len(found.places)
+    figure = Figure(figsize=(width, 0.9 + 0.27 * len(found.rows)), layout="constrained")
     axes = figure.subplots(1, len(found.places), sharey=True, squeeze=False)[0]
     heights = range(len(found.rows))
     for axis, place in zip(axes, found.places, strict=True):
@@ -310,15 +310,15 @@ def comparison(found: Comparison) -> Figure:
         )
         values = [each.value for each in results]
         axis.scatter(values, heights, s=12, color=TOTAL_COLOR, linewidths=0, zorder=3)
-        axis.set_title(f"success, {place.title}", fontsize=9)
+        axis.set_title(place.title, fontsize=9)
         axis.set_xlim(-0.02, 1.03)
         axis.grid(axis="x", color="#e3e5e8", linewidth=0.6)
         axis.set_axisbelow(True)
         axis.tick_params(labelsize=8, length=2)
         axis.spines[["top", "right", "left"]].set_visible(False)
-    axes[0].set_yticks(heights, [found.label(row) for row in found.rows])
-    axes[0].invert_yaxis()  # as in the table
-    figure.supxlabel("mean, with 95 % interval over seeds", fontsize=8)
+    axes[0].set_yticks(heights, labels)
+    axes[0].set_ylim(len(labels) - 0.5, -0.5)  # from above, as in the table
+    figure.supxlabel("success: mean with 95 % interval over seeds", fontsize=8)
     return figure
 
 
