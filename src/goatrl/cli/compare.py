@@ -12,6 +12,7 @@ from goatrl.disk.files import write_text
 from goatrl.experiments import comparison
 from goatrl.report import comparison as shown
 from goatrl.report import figures
+from goatrl.types import GoatError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Compare:
     """Draw the comparison into this file (.png, .svg or .pdf)."""
 
     def run(self) -> None:
+        if len(self.runs) < 2:
+            raise GoatError("specify at least two runs to compare")
         found = show_comparison(self.runs)
         if self.csv is not None:
             write_text(self.csv, shown.to_csv(found))

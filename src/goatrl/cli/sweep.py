@@ -94,7 +94,7 @@ class Sweep(TrainingOptions):
                 f"--environment ID, then compare them: goat compare {self.out}/*",
                 highlight=False,
             )
-        elif len(trained) > 1:
+        elif trained:
             show_comparison(trained)
         if failures:
             raise Diverged("; ".join(failures))

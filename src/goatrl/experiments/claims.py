@@ -249,9 +249,8 @@ def _improves(cells: Cells, label: str, before: str) -> Evaluated:
     value, low, high = (_beside_half(each) for each in (chance.value, chance.low, chance.high))
     averages = _listed(_averages(cells, (before, label), "ood"))
     sure = f"95 % interval {low} to {high}, above 1/2 {in_resamples(float((drawn > 0.5).mean()))}"
-    return side(
-        chance, 0.5
-    ), f"{averages}; probability of improvement {value}, {sure}; OOD tasks: {len(one.by_task())}"
+    numbers = f"{averages}; probability of improvement {value}, {sure}"
+    return side(chance, 0.5), f"{numbers}; OOD tasks: {len(one.by_task())}"
 
 
 def side(sure: Interval, border: float) -> Outcome:

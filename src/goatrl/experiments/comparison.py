@@ -90,6 +90,7 @@ class Comparison:
     places: tuple[Place, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...]  # what was left out, one line each
+    episodes: int  # of all runs together
     horizon: int  # the highest return
 
     def label(self, row: Row) -> str:
@@ -135,8 +136,6 @@ def read(folder: Path) -> EvaluatedRun:
 
 def compare(runs: Sequence[EvaluatedRun]) -> Comparison:
     """All runs on the episodes that they share, each also with the first."""
-    if len(runs) < 2:
-        raise GoatError("specify at least two runs to compare")
     names = [run.name for run in runs]
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise GoatError(f"{twice[0]} is named twice")
@@ -151,7 +150,8 @@ def compare(runs: Sequence[EvaluatedRun]) -> Comparison:
         first = first or scores
         rows.append(_row(run, _values(columns, run, runs), scores, first, places))
     horizon = max(int(run.about["spec"]["horizon"]) for run in runs)
-    return Comparison(tuple(columns), tuple(places), tuple(rows), notes, horizon)
+    count = sum(len(run.seeds) for run in runs) * sum(map(len, shared.values()))
+    return Comparison(tuple(columns), tuple(places), tuple(rows), notes, count, horizon)
 
 
 # What differs

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from goatrl.experiments.comparison import METRICS, Comparison, Result, Row, short_names
+from goatrl.experiments import comparison
+from goatrl.experiments.comparison import (
+    METRICS,
+    Comparison,
+    EvaluatedRun,
+    Result,
+    Row,
+    short_names,
+)
 from goatrl.experiments.statistics import Interval
-from goatrl.report.shared import span
+from goatrl.report.presentation import Json
+from goatrl.report.shared import page_part, rounded, span
+from goatrl.runs.folder import RunFolder
 
 DECIMALS = {"success": 2, "return": 1}
 
@@ -89,3 +101,80 @@ def _fields(sure: Interval | None, seeds: int) -> list[str]:
         return ["", "", ""]
     ends = ["", ""] if seeds < 2 else [f"{sure.low:.4f}", f"{sure.high:.4f}"]
     return [f"{sure.value:.4f}", *ends]
+
+
+# The page
+
+script = page_part("runs.js")
+LONGEST = 18  # letters of a label beside a chart
+
+
+def sections(folders: Sequence[Path]) -> list[Json]:
+    """The runs of `goat train` among some folders that are evaluated: those of a folder that were
+    evaluated on the same tasks beside each other.
+    """
+    found: dict[tuple[Path, frozenset[str]], list[EvaluatedRun]] = {}
+    for folder in folders:
+        run = RunFolder(folder)
+        if run.episodes_path.exists() and "checksum" in run.about():
+            read = comparison.read(folder)
+            tasks = frozenset(read.episodes.column("task").to_pylist())
+            found.setdefault((folder.resolve().parent, tasks), []).append(read)
+    parents, described = Counter(parent for parent, _ in found), []
+    names = Counter(parent.name for parent in parents)
+    for (parent, tasks), runs in found.items():
+        where = parent.name if names[parent.name] == 1 else str(parent)
+        on = f" on {', '.join(sorted(tasks))}" if parents[parent] > 1 else ""
+        described.append(describe(f"runs in {where}{on}", comparison.compare(runs)))
+    return described
+
+
+def describe(name: str, found: Comparison) -> Json:
+    """All that the page shows of runs beside each other."""
+    labels = [found.label(row) for row in found.rows]
+    if max(map(len, labels)) > LONGEST:
+        labels = [f"run {place}" for place, _ in enumerate(found.rows, start=1)]
+    full = {"success": 1, "return": found.horizon}
+    return {
+        "kind": "runs",
+        "name": name,
+        "about": key(found),
+        "notes": found.notes,
+        "episodes": found.episodes,
+        "algorithms": labels,
+        "seeds": span(row.seeds for row in found.rows),
+        "metrics": {
+            metric: {
+                "title": metric.capitalize(),
+                "unit": "",
+                "full": full[metric],
+                "decimals": DECIMALS[metric],
+            }
+            for metric in METRICS
+        },
+        "columns": found.columns,
+        "places": [place.title for place in found.places],
+        "rows": [_page_row(found, *each) for each in zip(labels, found.rows, strict=True)],
+        "groups": [],
+        "verdicts": [],
+    }
+
+
+def _page_row(found: Comparison, label: str, row: Row) -> Json:
+    chance = row.overall.improvement
+    return {
+        "label": label,
+        "name": row.name,
+        "differs": [row.differs[name] for name in found.columns],
+        "seeds": row.seeds,
+        "places": {
+            title: {metric: _numbers(result.of(metric), DECIMALS[metric]) for metric in METRICS}
+            for title, result in row.places.items()
+        },
+        "better": None if chance is None else _numbers(chance, 2),
+    }
+
+
+def _numbers(sure: Interval, decimals: int) -> Json:
+    numbers = {"value": sure.value, "low": sure.low, "high": sure.high}
+    return {name: rounded(value, decimals) for name, value in numbers.items()}
