@@ -55,6 +55,7 @@ SLOW = {
     "test_new_robot",
     "test_page",
     "test_spent",
+    "test_sweep",
     "test_theory",
     "test_timing",
     "test_trust",

@@ -29,7 +29,8 @@ def page(*places: Path) -> str:
     if not described:
         where = ", ".join(map(str, places))
         raise GoatError(
-            f"no records or evaluated runs in {where} or subfolders; create some with `goat bench`"
+            f"no records in {where} or its subfolders; create some with `goat bench`, or runs with "
+            "`goat train` and `goat evaluate`"
         )
     files = {media_key(path): path for each in folders for path in (each / "media").glob("*")}
     groups = [group for each in described for group in each["groups"]]
