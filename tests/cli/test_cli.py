@@ -32,6 +32,8 @@ COMMANDS = [
     ["data", "info"],
     ["train"],
     ["evaluate"],
+    ["compare"],
+    ["sweep"],
     ["finetune"],
     ["bench"],
     ["figure", "trajectories"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,62 +12,21 @@ import pytest
 from rich.console import Console
 
 from goatrl import data as datasets
-from goatrl import tasks
 from goatrl.data.problems import open_problem
 from goatrl.disk import checkpoint
-from goatrl.evaluation.episodes import SCHEMA
 from goatrl.experiments import comparison
 from goatrl.report import comparison as shown
 from goatrl.report import figures
-from goatrl.runs.offline import Run, configure
 from goatrl.types import Episodes, GoatError
+from helpers import made_run, point_episodes
 
 GROUP = "pointreach-expert-10"
-SPLITS = {"R10": "mixed", "R20": "ood"}
-Successes = Mapping[str, Sequence[Sequence[int]]]  # task → for each seed, its episodes
-FIRST: Successes = {"R10": [[1, 0], [1, 1]], "R20": [[0, 0], [1, 0]]}
-SECOND: Successes = {"R10": [[1, 1], [1, 1]], "R20": [[1, 1], [0, 1]]}
+FIRST = {"R10": [[1, 0], [1, 1]], "R20": [[0, 0], [1, 0]]}
+SECOND = {"R10": [[1, 1], [1, 1]], "R20": [[1, 1], [0, 1]]}
 
 
-def rows(successes: Successes, goal: float = 5.0) -> pa.Table:
-    """Episodes that end at the goal or not, with ten steps at the goal if they do."""
-    found = []
-    for task, of_seeds in successes.items():
-        for seed, episodes in enumerate(of_seeds):
-            for episode, success in enumerate(episodes):
-                found.append(
-                    {
-                        "task": task,
-                        "split": SPLITS.get(task),
-                        "seed": seed,
-                        "episode": episode,
-                        "success": bool(success),
-                        "return": 10 * success,
-                        "final_distance": 0.0,
-                        "start": [0.0, 0.0],
-                        "goal": [goal, float(episode)],
-                        "path": None,
-                    }
-                )
-    return pa.Table.from_pylist(found, schema=SCHEMA)
-
-
-def evaluated(
-    folder: Path,
-    table: pa.Table,
-    algorithm: str = "wgcsl",
-    step: int = 0,
-    problem=None,
-    **changes,
-) -> comparison.EvaluatedRun:
-    """A run as `goat train` and `goat evaluate` leave it, without what training takes."""
-    seeds = tuple(sorted(set(table.column("seed").to_pylist())))
-    problem = problem or open_problem(GROUP, None)
-    run = Run(folder)
-    run.write_config(configure(algorithm, problem, **{"seeds": seeds, **changes}))
-    if step:
-        checkpoint.save(run.checkpoint_path, {"any": np.zeros(1)}, {"step": step})
-    run.write_episodes(table, tasks.get(GROUP), step)
+def evaluated(folder: Path, table: pa.Table, **changes) -> comparison.EvaluatedRun:
+    made_run(folder, table, **{"group": GROUP, **changes})
     return comparison.read(folder)
 
 
@@ -80,8 +38,8 @@ def test_the_numbers_are_those_computed_by_hand(tmp_path: Path) -> None:
     """Of two seeds that are drawn twice, a quarter of all draws has both times the one: so an
     interval reaches from the lower seed to the higher.
     """
-    first = evaluated(tmp_path / "a", rows(FIRST), overrides={"discount": 0.9})
-    second = evaluated(tmp_path / "b", rows(SECOND), overrides={"discount": 0.95})
+    first = evaluated(tmp_path / "a", point_episodes(FIRST), overrides={"discount": 0.9})
+    second = evaluated(tmp_path / "b", point_episodes(SECOND), overrides={"discount": 0.95})
     found = comparison.compare([first, second])
     assert (found.columns, found.notes, found.episodes) == (("discount",), (), 16)
     assert [place.title for place in found.places] == ["mixed (R10)", "OOD (R20)"]
@@ -120,8 +78,10 @@ def test_splits_of_several_tasks_are_averages_over_tasks() -> None:
 
 def test_the_table_in_a_terminal(tmp_path: Path) -> None:
     runs = [
-        evaluated(tmp_path / "a", rows(FIRST), overrides={"discount": 0.9}),
-        evaluated(tmp_path / "b", rows({task: each[:1] for task, each in SECOND.items()})),
+        evaluated(tmp_path / "a", point_episodes(FIRST), overrides={"discount": 0.9}),
+        evaluated(
+            tmp_path / "b", point_episodes({task: each[:1] for task, each in SECOND.items()})
+        ),
     ]
     found = comparison.compare([dataclasses.replace(run, name=run.name[-1]) for run in runs])
     console = Console(width=100)
@@ -141,8 +101,8 @@ def test_the_table_in_a_terminal(tmp_path: Path) -> None:
 def test_the_figure_has_a_panel_for_each_place_and_labels_of_what_differs(tmp_path: Path) -> None:
     found = comparison.compare(
         [
-            evaluated(tmp_path / "a", rows(FIRST), overrides={"discount": 0.9}),
-            evaluated(tmp_path / "b", rows(SECOND), "gcsl"),
+            evaluated(tmp_path / "a", point_episodes(FIRST), overrides={"discount": 0.9}),
+            evaluated(tmp_path / "b", point_episodes(SECOND), algorithm="gcsl"),
         ]
     )
     left, right = figures.comparison(found).axes
@@ -159,7 +119,10 @@ def test_the_figure_has_a_panel_for_each_place_and_labels_of_what_differs(tmp_pa
 
 def differing(tmp_path: Path, *runs: dict) -> tuple[list[str], list[list[str]]]:
     found = comparison.compare(
-        [evaluated(tmp_path / str(place), rows(FIRST), **run) for place, run in enumerate(runs)]
+        [
+            evaluated(tmp_path / str(place), point_episodes(FIRST), **run)
+            for place, run in enumerate(runs)
+        ]
     )
     return list(found.columns), [list(row.differs.values()) for row in found.rows]
 
@@ -223,7 +186,7 @@ def test_names_are_short_where_that_leaves_no_doubt() -> None:
 
 
 def test_runs_that_differ_in_nothing_go_by_their_name(tmp_path: Path) -> None:
-    found = comparison.compare([evaluated(tmp_path / name, rows(FIRST)) for name in "ab"])
+    found = comparison.compare([evaluated(tmp_path / name, point_episodes(FIRST)) for name in "ab"])
     assert [found.label(row) for row in found.rows] == [str(tmp_path / name) for name in "ab"]
 
 
@@ -233,8 +196,8 @@ def test_runs_that_differ_in_nothing_go_by_their_name(tmp_path: Path) -> None:
 def test_only_what_all_share_is_compared(tmp_path: Path) -> None:
     longer = {"R10": [[*each, 0] for each in SECOND["R10"]], "Own-v0": [[0, 0], [0, 0]]}
     runs = [
-        evaluated(tmp_path / "a", rows(FIRST)),
-        evaluated(tmp_path / "b", rows(longer)),
+        evaluated(tmp_path / "a", point_episodes(FIRST)),
+        evaluated(tmp_path / "b", point_episodes(longer)),
     ]
     found = comparison.compare(runs)
     assert [place.title for place in found.places] == ["mixed (R10)"]
@@ -247,8 +210,8 @@ def test_only_what_all_share_is_compared(tmp_path: Path) -> None:
 
 def test_other_goals_under_the_same_name_are_no_comparison(tmp_path: Path) -> None:
     runs = [
-        evaluated(tmp_path / "a", rows(FIRST)),
-        evaluated(tmp_path / "b", rows(FIRST, goal=6.0)),
+        evaluated(tmp_path / "a", point_episodes(FIRST)),
+        evaluated(tmp_path / "b", point_episodes(FIRST, goal=6.0)),
     ]
     with pytest.raises(GoatError, match="share no evaluated episodes; evaluate them on the same"):
         comparison.compare(runs)
@@ -257,7 +220,7 @@ def test_other_goals_under_the_same_name_are_no_comparison(tmp_path: Path) -> No
 def test_an_environment_with_another_threshold_is_another_place(tmp_path: Path) -> None:
     file = tmp_path / "mine.npz"
     datasets.save(open_problem(GROUP, None).episodes, file)
-    table = rows({"Own-v0": [[1, 0], [1, 1]]})
+    table = point_episodes({"Own-v0": [[1, 0], [1, 1]]})
     near, far, again = (
         evaluated(tmp_path / str(place), table, problem=open_problem(None, file, threshold))
         for place, threshold in enumerate((0.5, 1.0, 0.5))
@@ -268,7 +231,7 @@ def test_an_environment_with_another_threshold_is_another_place(tmp_path: Path) 
 
 
 def test_what_cannot_be_compared_is_one_line(tmp_path: Path) -> None:
-    run = evaluated(tmp_path / "a", rows(FIRST), step=8)
+    run = evaluated(tmp_path / "a", point_episodes(FIRST), step=8)
     with pytest.raises(GoatError, match="is named twice"):
         comparison.compare([run, run])
     checkpoint.save(tmp_path / "a" / "checkpoint.safetensors", {"any": np.zeros(1)}, {"step": 16})

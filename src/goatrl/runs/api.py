@@ -84,8 +84,8 @@ def train(
         inputs: what networks see of an observation s and a goal g: "absolute" (both), "difference"
             (s and g − φ(s), where φ(s) is the achieved goal) or "goal-frame" (s and g as seen from
             φ(s)).
-        out: a run folder like that of `goat train`; repeat the call to resume. Without one, nothing
-            is kept on disk.
+        out: a run folder like that of `goat train`; repeat the call to resume, with more `updates`
+            to train longer. Without one, nothing is kept on disk.
         on_report: called regularly with the number of updates so far and the losses.
 
     Returns:
