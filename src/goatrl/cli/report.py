@@ -8,6 +8,7 @@ from tyro.conf import Positional
 from goatrl.cli.console import console
 from goatrl.disk.files import write_atomically
 from goatrl.report import webpage
+from goatrl.types import GoatError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Report:
     """The HTML file to write."""
 
     def run(self) -> None:
+        if not self.folders:
+            raise GoatError("specify a folder of records or runs")
         html = webpage.page(*self.folders).encode()
         write_atomically(self.out, lambda file: file.write(html))
         console.print(f"wrote {self.out} ({len(html) / 1e6:.1f} MB); open it in a browser")

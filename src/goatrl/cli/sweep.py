@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from tyro.conf import UseAppendAction, arg
@@ -40,6 +41,8 @@ class Sweep(TrainingOptions):
         --set "architecture.hidden=[64,64],[256,256,256]" --out runs/sizes
     """
 
+    out: Path
+    """The folder for all runs."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """NAME=A,B,C: the values of a hyper-parameter (see `goat list ALGORITHM`). A list is written in
     brackets. Can be repeated; all combinations are trained.
