@@ -231,7 +231,7 @@ def test_refused_before_anything_is_trained(
         ([0.1, 0.2, 0.9], [0.2, 0.3, 1.0], "held"),  # the same seeds: what differs is the rung
         ([0.1, 0.2, 0.9], [0.2, 0.3, 0.8], "undecided"),
         ([0.2, 0.3, 1.0], [0.1, 0.2, 0.9], "not held"),
-        ([0.3, 0.3, 0.3], [0.1 + 0.2, 0.3, 0.3], "undecided"),  # an error of rounding
+        ([0.3] * 3, [0.1 + 0.2] * 3, "undecided"),  # an error of rounding
         ([0.1], [0.9], "undecided"),
     ],
 )
