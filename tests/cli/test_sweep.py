@@ -140,7 +140,7 @@ def test_one_that_diverges_is_named_and_the_others_are_compared(
     assert goat("sweep", "wgcsl", *BRIEF, *SMALL, *rates) == 1
     told = capsys.readouterr()
     assert "training diverged" in told.err
-    assert "nothing was saved" in told.err
+    assert "nothing was saved in rates/learning_rate=1e+30" in told.err
     assert "rates/learning_rate=0.001" in told.out.replace("\n", "").replace(" ", "")
     assert not Path("rates/learning_rate=1e+30/episodes.parquet").exists()
 

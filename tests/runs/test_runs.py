@@ -250,7 +250,9 @@ def test_one_that_diverges_does_not_stop_the_others(tmp_path: Path) -> None:
     problem = open_problem(GROUP, None)
     runs = several(tmp_path / "together", problem, ("1e30", "0.001"))[:2]
     told = []
-    with pytest.raises(Diverged, match=r"of seed \d is not finite at update 2; nothing was saved$"):
+    with pytest.raises(
+        Diverged, match=r"of seed \d is not finite at update 2; nothing was saved in .*/0$"
+    ):
         train_together(runs, problem, lambda step, losses: told.append(losses))
     assert [run.step() for run, _ in runs] == [0, 24]
     assert np.isfinite([value for losses in told for value in losses.values()]).all()

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-from rich import box
 from rich.table import Table
 from tyro.conf import arg
 
@@ -35,9 +34,10 @@ from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Diverged
 from goatrl.types import GoatError
 
-HEADINGS = ("rung", "algorithm", "success", "increment", "95 % interval", "verdict", "return")
+INTERVAL = "95 % interval"
+HEADINGS = ("rung", "algorithm", "success", "increment", INTERVAL, "verdict", "return")
 ABOUT = (
-    "increment: what a rung adds to the success of the rung before it, with the interval over "
+    "increment: what a rung adds to the success of the rung before it, with its 95 % interval over "
     "seeds, which are paired; verdict: whether it adds any"
 )
 
@@ -184,8 +184,8 @@ def verdict(rung: Rung, added: Interval) -> Outcome:
 def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     """Print the table, and write it with its figure."""
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|---|---:|---:|---:|---|---:|"]
-    shown = Table(title=about, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in HEADINGS:
+    shown = Table(title=about, title_justify="left")
+    for heading in (name for name in HEADINGS if name != INTERVAL):  # which stands below
         left = heading in ("rung", "algorithm", "verdict")
         shown.add_column(heading, justify="left" if left else "right", no_wrap=True)
     buffer = io.StringIO()
@@ -210,9 +210,11 @@ def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
             (values.mean(), tables.deviation(values)) for values in (rung.success, rung.returns)
         )
         named = (rung.column.label, rung.column.algorithm)
-        numbers = tables.number(*success, 3), *_increment(rung, added), tables.number(*returns, 1)
-        shown.add_row(*named, *numbers)
-        lines.append(f"| {' | '.join((*named, *numbers))} |")
+        means = tables.number(*success, 3), tables.number(*returns, 1)
+        increment, sure, found = _increment(rung, added)
+        below = f"{increment}\n[dim]{sure}[/dim]" if sure else increment
+        shown.add_row(*named, means[0], below, found, means[1])
+        lines.append(f"| {' | '.join((*named, means[0], increment, sure, found, means[1]))} |")
         ends = (None, None) if added is None or len(rung.success) < 2 else (added.low, added.high)
         writer.writerow(
             [

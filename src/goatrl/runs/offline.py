@@ -317,7 +317,7 @@ class Run(RunFolder):
         kept = (
             f"the state at update {step} is saved in {self.checkpoint_path}"
             if step
-            else "nothing was saved"
+            else f"nothing was saved in {self.folder}"
         )
         return Diverged(f"{error}; {kept}")
 
