@@ -1,4 +1,4 @@
-"""goat sweep and goat compare: every combination is a run like any other, trained in company."""
+"""goat sweep and goat compare: every combination is a run like any other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from goatrl import data as datasets
 from goatrl.report import webpage
-from goatrl.runs import sweep
+from goatrl.runs import offline, sweep
 from goatrl.runs.offline import Run
 from goatrl.training.offline import Chunk
 from goatrl.types import GoatError, make_episodes
@@ -39,13 +39,22 @@ def modified(folder: str) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in Path(folder).glob("*/*")}
 
 
+@pytest.fixture(params=["side by side", "one by one"])
+def beside(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """As on a GPU, and as on a processor."""
+    chosen = request.param == "side by side"
+    monkeypatch.setattr(offline, "side_by_side", lambda: chosen)
+    return chosen
+
+
 def test_a_sweep_compiles_once_and_is_a_run_for_every_value(
-    compilations: list[str], capsys: pytest.CaptureFixture[str]
+    beside: bool, compilations: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert goat("sweep", "goat", *BRIEF, *SMALL, *W, "--out", "w") == 0
     assert compilations.count("run_chunk") == 1
     printed = capsys.readouterr().out
-    assert "goat, 6 agents (program 1 of 1)" in printed
+    last = "3 runs, 2 seeds (1 of 1)" if beside else f"{NAMES[2]}, 2 seeds (3 of 3)"
+    assert last in printed
     assert [path.name for path in sorted(Path("w").iterdir())] == NAMES
     for name in NAMES:
         assert [path.name for path in sorted(Path("w", name).iterdir())] == FILES
@@ -69,12 +78,12 @@ def test_a_sweep_compiles_once_and_is_a_run_for_every_value(
 
 
 def test_a_static_number_has_a_program_for_each_value(
-    compilations: list[str], capsys: pytest.CaptureFixture[str]
+    beside: bool, compilations: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     sizes = ("--set", "architecture.hidden=[8,8],[4]", "--set", "discount=0.9,0.98")
     assert goat("sweep", "wgcsl", *BRIEF, *sizes, "--out", "sizes") == 0
     assert compilations.count("run_chunk") == 2
-    assert "wgcsl, 4 agents (program 2 of 2)" in capsys.readouterr().out
+    assert ("2 runs, 2 seeds (2 of 2)" in capsys.readouterr().out) == beside
     assert [path.name for path in sorted(Path("sizes").iterdir())] == [
         "architecture.hidden=4--discount=0.9",
         "architecture.hidden=4--discount=0.98",
@@ -84,7 +93,7 @@ def test_a_static_number_has_a_program_for_each_value(
 
 
 def test_interrupted_it_goes_on_to_the_same_agents(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    beside: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ("sweep", "wgcsl", *BRIEF, *SMALL, "--set", "discount=0.9,0.98", "--out")
     assert goat(*arguments, "whole") == 0
@@ -100,11 +109,12 @@ def test_interrupted_it_goes_on_to_the_same_agents(
         assert goat(*arguments, "cut") == 130
     assert "stopped at update 8 of 40; rerun the command to resume" in capsys.readouterr().err
     assert {run.name: Run(run).step() for run in Path("cut").iterdir()} == {
-        "discount=0.9": 8,
+        "discount=0.9": 8 if beside else 40,
         "discount=0.98": 8,
     }
     assert goat(*arguments, "cut") == 0
-    assert "resuming 2 runs from update 8 of 40" in capsys.readouterr().out
+    resumed = "resuming 2 runs" if beside else "resuming 1 run"
+    assert f"{resumed} from update 8 of 40" in capsys.readouterr().out
     for run in Path("whole").iterdir():
         for name in FILES:
             assert Path("cut", run.name, name).read_bytes() == (run / name).read_bytes()

@@ -23,6 +23,7 @@ from goatrl.disk import checkpoint
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments.loading import load_policy
 from goatrl.learn import normalize
+from goatrl.runs import offline as runs_offline
 from goatrl.runs.folder import Interrupted
 from goatrl.runs.offline import Run, configure, programs, train_together
 from goatrl.training import memory, offline
@@ -180,11 +181,16 @@ def several(folder: Path, problem, rates: tuple[str, ...], **changes):
     return [(Run(folder / str(place)), config) for place, config in enumerate(configs)]
 
 
-def test_runs_train_in_one_program_as_each_does_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("beside", "sizes"), [(True, [3, 1]), (False, [1, 1, 1, 1])])
+def test_runs_beside_each_other_are_what_each_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool, sizes: list[int]
+) -> None:
+    """Where agents are few: XLA rounds otherwise with many."""
+    monkeypatch.setattr(runs_offline, "side_by_side", lambda: beside)
     problem = open_problem(GROUP, None)
     together = several(tmp_path / "together", problem, ("0.001", "0.002", "0.0005"))
     found = programs(together, problem)
-    assert [len(each) for each in found] == [3, 1]
+    assert [len(each) for each in found] == sizes
     for each in found:
         train_together(each, problem)
     assert programs(together, problem) == []
@@ -199,6 +205,7 @@ def test_runs_train_in_one_program_as_each_does_alone(tmp_path: Path) -> None:
 def test_programs_are_even_and_no_larger_than_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(runs_offline, "side_by_side", lambda: True)
     problem = open_problem(GROUP, None)
     runs = several(tmp_path, problem, ("0.1", "0.2", "0.3", "0.4", "0.5"))
 
@@ -215,8 +222,11 @@ def test_programs_are_even_and_no_larger_than_fits(
     assert sizes() == [3, 2, 1], "seven agents fit, which are three runs of two"
 
 
-def test_runs_saved_at_different_updates_train_apart(tmp_path: Path) -> None:
+def test_runs_saved_at_different_updates_train_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed while their checkpoints were written: the first is ahead."""
+    monkeypatch.setattr(runs_offline, "side_by_side", lambda: True)
     problem = open_problem(GROUP, None)
     runs = several(tmp_path / "killed", problem, ("0.001", "0.002"))[:2]
     whole = several(tmp_path / "whole", problem, ("0.001", "0.002"))[:2]

@@ -30,8 +30,9 @@ class Sweep(TrainingOptions):
     """Train all combinations of some hyper-parameters, evaluate and compare them. Each becomes a
     run in a subfolder of OUT, like one of `goat train`.
 
-    Combinations that differ in nothing but floats train in one program. To resume after Ctrl-C,
-    rerun the same command; what is finished is not trained or evaluated again.
+    Combinations that differ in nothing but floats share a compiled program, and on a GPU train side
+    by side. To resume after Ctrl-C, rerun the same command; what is finished is not trained or
+    evaluated again.
 
     Examples:
       goat sweep goat --group pointreach-non-expert-10 --set uncertainty.w=0.5,1,2 --out runs/w
@@ -81,8 +82,8 @@ class Sweep(TrainingOptions):
                 console.print(
                     f"resuming {plural(len(together), 'run')} from update {step} of {updates}"
                 )
-            agents = plural(sum(len(config.seeds) for _, config in together), "agent")
-            title = f"{self.algorithm}, {agents} (program {place} of {len(planned)})"
+            what = together[0][0].folder.name if len(together) == 1 else f"{len(together)} runs"
+            title = f"{what}, {plural(self.seeds, 'seed')} ({place} of {len(planned)})"
             try:
                 with training_bar(title, step, updates) as report:
                     train_together(together, problem, report)

@@ -402,8 +402,10 @@ def train_together(
 
 
 def programs(runs: Sequence[Configured], problem: Problem) -> list[list[Configured]]:
-    """What is not yet trained to its end, in order, as lists of runs that train in one program: as
-    even as possible, with no more agents each than fit, but for a single run.
+    """What is not yet trained to its end, as lists of runs that train at once. Those of one shape
+    stand together: they share a compiled program.
+
+    Lists are as even as possible, with no more agents each than fit, but for a single run.
     """
     alike: dict[Any, list[Configured]] = {}
     for run, config in runs:
@@ -414,10 +416,17 @@ def programs(runs: Sequence[Configured], problem: Problem) -> list[list[Configur
     found = []
     for mine in alike.values():
         most = memory.most_members(mine[0][1].members()[0][0], problem.spec, problem.episodes)
-        fit = max(most // max(len(config.seeds) for _, config in mine), 1)
+        fit = max(most // max(len(config.seeds) for _, config in mine), 1) if side_by_side() else 1
         size = -(-len(mine) // -(-len(mine) // fit))
         found += [mine[first : first + size] for first in range(0, len(mine), size)]
     return found
+
+
+def side_by_side() -> bool:
+    """Whether several runs train at once. A processor gains nothing from that, and rounds otherwise
+    with many agents; there, each run is the one that it is alone.
+    """
+    return jax.default_backend() != "cpu"
 
 
 def _means(told: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
