@@ -56,6 +56,7 @@ SLOW = {
     "test_new_robot",
     "test_page",
     "test_spent",
+    "test_sweep",
     "test_theory",
     "test_timing",
     "test_trust",

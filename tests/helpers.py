@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,14 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from goatrl import algorithms, cli
+from goatrl import algorithms, cli, tasks
 from goatrl.algorithms import registry
+from goatrl.data.problems import Problem, open_problem
+from goatrl.disk import checkpoint
 from goatrl.evaluation.episodes import SCHEMA
 from goatrl.experiments import timing
 from goatrl.experiments.curves import Curve
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.learn.networks import MLP
 from goatrl.learn.parameters import described
+from goatrl.runs.offline import Run, configure
 from goatrl.types import Batch, Spec, TrainState, pytree
 
 ROOT = Path(__file__).parents[1]
@@ -85,6 +88,51 @@ def made_by_hand(group: str, rows: list[dict], seeds: tuple[int, ...], label: st
     config = CellConfig(group, "any", "", {}, Spec(2, 2, 2, 49, 1.0), "data", "tasks", 1, 1)
     training = Training(seeds, {"device": "none", "jax": "0"}, len(seeds), 1.0)
     return Cell("pointreach", label, config, (training,), pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def point_episodes(successes: Mapping[str, Sequence[Sequence[int]]], goal: float = 5.0) -> pa.Table:
+    """Episodes, of each task for each seed, that end at the goal or not, with ten steps there if
+    they do.
+    """
+    found = []
+    for task, of_seeds in successes.items():
+        for seed, episodes in enumerate(of_seeds):
+            for episode, success in enumerate(episodes):
+                found.append(
+                    {
+                        "task": task,
+                        "split": {"R10": "mixed", "R20": "ood"}.get(task),
+                        "seed": seed,
+                        "episode": episode,
+                        "success": bool(success),
+                        "return": 10 * success,
+                        "final_distance": 0.0,
+                        "start": [0.0, 0.0],
+                        "goal": [goal, float(episode)],
+                        "path": None,
+                    }
+                )
+    return pa.Table.from_pylist(found, schema=SCHEMA)
+
+
+def made_run(
+    folder: Path,
+    table: pa.Table,
+    algorithm: str = "wgcsl",
+    group: str = "pointreach-expert-10",
+    step: int = 0,
+    problem: Problem | None = None,
+    **changes,
+) -> Run:
+    """A run as `goat train` and `goat evaluate` leave it, without what training takes."""
+    seeds = tuple(sorted(set(table.column("seed").to_pylist())))
+    run = Run(folder)
+    config = configure(algorithm, problem or open_problem(group, None), seeds=seeds, **changes)
+    run.write_config(config)
+    if step:
+        checkpoint.save(run.checkpoint_path, {"any": np.zeros(1)}, {"step": step})
+    run.write_episodes(table, tasks.get(group), step)
+    return run
 
 
 def made_curve(

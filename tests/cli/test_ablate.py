@@ -133,7 +133,7 @@ def test_one_seed_has_no_deviation() -> None:
     ablate.publish(
         [ablate.Rung(1, Column("BC", "bc"), np.array([0.5]), np.array([3.0]))], Path("out"), "one"
     )
-    assert "| BC | bc | 0.500 |  | 3.0 |" in Path("out/ablation.md").read_text()
+    assert "| BC | bc | 0.500 |  |  |  | 3.0 |" in Path("out/ablation.md").read_text()
     (rung,) = numbers("out")
     assert (rung["success_std"], rung["return_std"]) == ("", "")
 
@@ -225,15 +225,40 @@ def test_refused_before_anything_is_trained(
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([0.1, 0.2, 0.9], [0.2, 0.3, 1.0], "held"),  # the same seeds: what differs is the rung
+        ([0.1, 0.2, 0.9], [0.2, 0.3, 0.8], "undecided"),
+        ([0.2, 0.3, 1.0], [0.1, 0.2, 0.9], "not held"),
+        ([0.3] * 3, [0.1 + 0.2] * 3, "undecided"),  # an error of rounding
+        ([0.1], [0.9], "undecided"),
+    ],
+)
+def test_verdicts_on_increments(before: list[float], after: list[float], expected: str) -> None:
+    rungs = [
+        ablate.Rung(place, Column("any", "any"), np.array(values), np.array(values))
+        for place, values in enumerate((before, after), start=1)
+    ]
+    added = ablate.increments(rungs)[1]
+    assert ablate.verdict(rungs[1], added) == expected
+
+
 def test_increments_and_bars() -> None:
     successes = {1: [0.0, 0.2], 2: [0.5, 0.5], 4: [1.0, 0.8]}
     rungs = [
         ablate.Rung(place, Column(f"+{place}", "any"), np.array(s), np.array(s))
         for place, s in successes.items()
     ]
-    assert ablate.increments(rungs) == [None, pytest.approx(0.4), None], (
-        "over the rung before, where it was evaluated"
-    )
+    first, second, last = ablate.increments(rungs)
+    assert (first, last) == (None, None), "over the rung before, where it was evaluated"
+    # Seed by seed 0.5 and 0.3; of two drawn seeds a quarter has both times the same.
+    assert dataclasses.astuple(second) == pytest.approx((0.4, 0.3, 0.5))
+    assert ablate.verdict(rungs[1], second) == "held"
+    ablate.publish(rungs, Path("out"), "two of three")
+    text = Path("out/ablation.md").read_text()
+    assert "| +2 | any | 0.500 ± 0.000 | +0.400 | 0.300 to 0.500 | held | 0.5 ± 0.0 |" in text
+    assert numbers("out")[1]["increment_low"] == "0.3000"
     (axis,) = figures.ladder({rung.column.label: rung.success for rung in rungs}, "success").axes
     assert [patch.get_height() for patch in axis.patches] == pytest.approx([0.1, 0.5, 0.9])
     assert [label.get_text() for label in axis.get_xticklabels()] == [

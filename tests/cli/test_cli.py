@@ -32,6 +32,8 @@ COMMANDS = [
     ["data", "info"],
     ["train"],
     ["evaluate"],
+    ["compare"],
+    ["sweep"],
     ["finetune"],
     ["bench"],
     ["figure", "trajectories"],
@@ -143,6 +145,7 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
             "did you mean push-left-right",
         ),
         (["report", "nowhere"], "no such folder: nowhere"),
+        (["report"], "specify a folder of records or runs"),
         (
             ["report", "."],
             "no records in . or its subfolders; create some with `goat bench`",

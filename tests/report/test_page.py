@@ -29,7 +29,7 @@ from goatrl.learn.parameters import hyperparameters
 from goatrl.report import cells_page, maps, tables, video, webpage
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
-from helpers import learning, made_by_hand, made_curve, made_timing
+from helpers import learning, made_by_hand, made_curve, made_run, made_timing, point_episodes
 
 SUITE = suites.get("paper")
 GROUPS, LABELS, SEEDS = ("push-left-right", "hand-near-far"), ("GOAT", "WGCSL", "BC"), 3
@@ -518,6 +518,35 @@ def test_one_seed_has_no_deviation(browser: Browser, tmp_path: Path) -> None:
     assert browser.run("document.querySelector('.tabled .key').textContent").startswith(
         "One seed, the paper’s below."
     )
+
+
+def test_runs_beside_each_other(browser: Browser, tmp_path: Path) -> None:
+    for name, discount, successes in (
+        ("a", 0.9, {"R10": [[1, 0], [1, 1]], "R20": [[0, 0], [1, 0]]}),
+        ("b", 0.95, {"R10": [[1, 1], [1, 1]], "R20": [[1, 1], [0, 1]]}),
+    ):
+        table = point_episodes(successes)
+        made_run(tmp_path / "mine" / name, table, overrides={"discount": discount})
+    (tmp_path / "page.html").write_text(webpage.page(tmp_path / "mine"))
+    browser.open(tmp_path / "page.html", "#/runs%20in%20mine")
+    check_markup(browser.run("document.documentElement.outerHTML"))
+    cells = browser.run(
+        "[...document.querySelectorAll('.results tbody tr:last-child td')].map(c => c.textContent)"
+    )
+    # Computed by hand in tests/experiments/test_comparison.py.
+    assert cells[:4] == ["0.95", "2", "1.00 1.00 to 1.00", "10.0 10.0 to 10.0"]
+    assert cells[4] == "0.75 0.50 to 1.00"
+    assert cells[6].startswith("0.81 ")
+    titles = "[...document.querySelectorAll('svg.chart > title')].map(each => each.textContent)"
+    assert browser.run(titles) == ["Success, mixed (R10)", "Success, OOD (R20)"]
+    browser.point("input[value=return] + span", click=True)
+    assert browser.run(titles) == ["Return, mixed (R10)", "Return, OOD (R20)"]
+    described = "document.querySelector('svg.chart > desc').textContent"
+    assert (
+        browser.run(described)
+        == "discount 0.9 7.5 (5.0 to 10.0); discount 0.95 10.0 (10.0 to 10.0)"
+    )
+    assert browser.run("document.querySelector('a[href=\"#/runs%20in%20mine\"]').textContent")
 
 
 def test_every_view_is_drawn_without_complaint_or_network(browser: Browser) -> None:

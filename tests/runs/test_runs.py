@@ -23,9 +23,10 @@ from goatrl.disk import checkpoint
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments.loading import load_policy
 from goatrl.learn import normalize
+from goatrl.runs import offline as runs_offline
 from goatrl.runs.folder import Interrupted
-from goatrl.runs.offline import Run, configure
-from goatrl.training import offline
+from goatrl.runs.offline import Run, configure, programs, train_together
+from goatrl.training import memory, offline
 from goatrl.training.offline import Diverged
 from goatrl.types import Episodes, GoatError
 
@@ -117,6 +118,157 @@ def test_another_configuration_never_takes_the_folder(tmp_path: Path) -> None:
     finish(tmp_path / "run")
     with pytest.raises(GoatError, match=r"has another configuration \(differs in seeds\)"):
         finish(tmp_path / "run", seeds=(0,))
+
+
+SMALL = {"architecture.hidden": "8,8"}
+
+
+@pytest.mark.parametrize("name", ["wgcsl", "goat", "wgcsl_adsw"])
+def test_a_longer_run_is_that_of_so_many_updates(tmp_path: Path, name: str) -> None:
+    """Whatever was reported when: 24 is no multiple of the interval of 72, nor 72 of 20."""
+    problem = open_problem(GROUP, None)
+
+    def trained(folder: str, updates: int, interval: int) -> Run:
+        changes = {"updates": updates, "interval": interval, "overrides": SMALL}
+        run = Run(tmp_path / folder)
+        run.train(configure(name, problem, **settings(**changes)), problem)
+        return run
+
+    whole = trained("whole", 72, 16)
+    trained("longer", 24, 8)
+    longer = trained("longer", 72, 20)
+    assert bytes_of(longer.checkpoint_path) == bytes_of(whole.checkpoint_path)
+    assert (longer.step(), longer.config().updates, longer.unfinished()) == (72, 72, "")
+    assert longer.identity().diff(whole.identity()) == ["interval"]
+    steps = [line.split(",")[0] for line in longer.metrics_path.read_text().splitlines()[1::2]]
+    assert steps == ["8", "16", "24", "44", "64", "72"]
+
+
+def test_what_is_trained_is_not_taken_back(tmp_path: Path) -> None:
+    run = finish(tmp_path / "run")
+    before = run.config_path.read_bytes()
+    with pytest.raises(
+        GoatError, match="already trained to update 24, further than 16; give --updates 24 or more"
+    ):
+        finish(tmp_path / "run", updates=16)
+    with pytest.raises(GoatError, match=r"differs in updates, batch_size\)"):
+        finish(tmp_path / "run", updates=48, batch_size=8)
+    assert run.config_path.read_bytes() == before
+
+
+def test_a_run_that_stopped_may_end_earlier_than_planned(tmp_path: Path) -> None:
+    problem = open_problem(GROUP, None)
+
+    def press_ctrl_c(step: int, metrics) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    run = Run(tmp_path / "run")
+    with pytest.raises(Interrupted, match="stopped at update 8 of 24"):
+        run.train(configure("wgcsl", problem, **settings()), problem, on_report=press_ctrl_c)
+    finish(tmp_path / "run", updates=16)
+    whole = finish(tmp_path / "whole", updates=16)
+    assert bytes_of(run.checkpoint_path) == bytes_of(whole.checkpoint_path)
+    assert run.config() == whole.config()
+
+
+def several(folder: Path, problem, rates: tuple[str, ...], **changes):
+    """Runs that differ in a float, and one that differs in a shape."""
+    varied = [{**SMALL, "learning_rate": rate} for rate in rates]
+    configs = [
+        configure("wgcsl", problem, **settings(overrides=each, **changes))
+        for each in (*varied, {"architecture.hidden": "4"})
+    ]
+    return [(Run(folder / str(place)), config) for place, config in enumerate(configs)]
+
+
+@pytest.mark.parametrize(("beside", "sizes"), [(True, [3, 1]), (False, [1, 1, 1, 1])])
+def test_runs_beside_each_other_are_what_each_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: bool, sizes: list[int]
+) -> None:
+    """Where agents are few: XLA rounds otherwise with many."""
+    monkeypatch.setattr(runs_offline, "side_by_side", lambda: beside)
+    problem = open_problem(GROUP, None)
+    together = several(tmp_path / "together", problem, ("0.001", "0.002", "0.0005"))
+    found = programs(together, problem)
+    assert [len(each) for each in found] == sizes
+    for each in found:
+        train_together(each, problem)
+    assert programs(together, problem) == []
+    for run, config in together:
+        alone = Run(tmp_path / "alone" / run.folder.name)
+        alone.train(config, problem)
+        assert bytes_of(run.checkpoint_path) == bytes_of(alone.checkpoint_path)
+        assert run.metrics_path.read_bytes() == alone.metrics_path.read_bytes()
+        assert run.config_path.read_bytes() == alone.config_path.read_bytes()
+
+
+def test_programs_are_even_and_no_larger_than_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_offline, "side_by_side", lambda: True)
+    problem = open_problem(GROUP, None)
+    runs = several(tmp_path, problem, ("0.1", "0.2", "0.3", "0.4", "0.5"))
+
+    def sizes() -> list[int]:
+        return [len(each) for each in programs(runs, problem)]
+
+    for most, expected in ((30, [5, 1]), (9, [3, 2, 1]), (4, [2, 2, 1, 1]), (1, [1] * 6)):
+        monkeypatch.setattr(memory, "MOST_MEMBERS", most)
+        assert sizes() == expected
+    monkeypatch.setattr(memory, "MOST_MEMBERS", 30)
+    member = memory.of_member(runs[0][1].members()[0][0], problem.spec)
+    enough = memory.of_arrays(problem.episodes) + 7 * member
+    monkeypatch.setattr(memory, "available", lambda: enough)
+    assert sizes() == [3, 2, 1], "seven agents fit, which are three runs of two"
+
+
+def test_runs_saved_at_different_updates_train_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while their checkpoints were written: the first is ahead."""
+    monkeypatch.setattr(runs_offline, "side_by_side", lambda: True)
+    problem = open_problem(GROUP, None)
+    runs = several(tmp_path / "killed", problem, ("0.001", "0.002"))[:2]
+    whole = several(tmp_path / "whole", problem, ("0.001", "0.002"))[:2]
+    train_together(whole, problem)
+
+    class Killed(BaseException):
+        pass
+
+    save = Run._save
+
+    def die(run: Run, state, step: int) -> None:
+        if (run.folder.name, step) == ("1", 16):
+            raise Killed
+        save(run, state, step)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "_save", die)
+        with pytest.raises(Killed):
+            train_together(runs, problem, checkpoint_seconds=0.0)
+    assert [run.step() for run, _ in runs] == [16, 8]
+    found = programs(runs, problem)
+    assert [len(each) for each in found] == [1, 1]
+    for each in found:
+        train_together(each, problem)
+    for (run, _), (other, _) in zip(runs, whole, strict=True):
+        assert bytes_of(run.checkpoint_path) == bytes_of(other.checkpoint_path)
+        assert run.metrics_path.read_bytes() == other.metrics_path.read_bytes()
+
+
+def test_one_that_diverges_does_not_stop_the_others(tmp_path: Path) -> None:
+    problem = open_problem(GROUP, None)
+    runs = several(tmp_path / "together", problem, ("1e30", "0.001"))[:2]
+    told = []
+    with pytest.raises(
+        Diverged, match=r"of seed \d is not finite at update 2; nothing was saved in .*/0$"
+    ):
+        train_together(runs, problem, lambda step, losses: told.append(losses))
+    assert [run.step() for run, _ in runs] == [0, 24]
+    assert np.isfinite([value for losses in told for value in losses.values()]).all()
+    alone = Run(tmp_path / "alone")
+    alone.train(runs[1][1], problem)
+    assert bytes_of(runs[1][0].checkpoint_path) == bytes_of(alone.checkpoint_path)
 
 
 def test_a_folder_in_which_nothing_was_saved_can_be_taken(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import tyro
 import goatrl
 from goatrl.cli.ablate import Ablate
 from goatrl.cli.bench import Bench
+from goatrl.cli.compare import Compare
 from goatrl.cli.console import command
 from goatrl.cli.data import Data
 from goatrl.cli.expert import Expert
@@ -19,6 +20,7 @@ from goatrl.cli.figure import Figures
 from goatrl.cli.finetune import Finetune
 from goatrl.cli.listing import List
 from goatrl.cli.report import Report
+from goatrl.cli.sweep import Sweep
 from goatrl.cli.training import Evaluate, Train
 from goatrl.cli.view import View
 from goatrl.disk.compiled import keep_compiled_programs
@@ -45,6 +47,8 @@ Command = (
     | Annotated[DataCommands, command("data", DataCommands)]
     | Annotated[Train, command("train", Train)]
     | Annotated[Evaluate, command("evaluate", Evaluate)]
+    | Annotated[Compare, command("compare", Compare)]
+    | Annotated[Sweep, command("sweep", Sweep)]
     | Annotated[Ablate, command("ablate", Ablate)]
     | Annotated[Finetune, command("finetune", Finetune)]
     | Annotated[Export, command("export", Export)]

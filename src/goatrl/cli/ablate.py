@@ -13,13 +13,20 @@ import pyarrow as pa
 from rich.table import Table
 from tyro.conf import arg
 
-from goatrl.cli.console import console, out_of_range, plural
+from goatrl.cli.console import console, plural
 from goatrl.cli.datasets import ensure
-from goatrl.cli.training import check_place, evaluate_agents, train_with_progress
+from goatrl.cli.training import (
+    check_place,
+    evaluate_agents,
+    note_actions,
+    train_with_progress,
+)
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import write_text
 from goatrl.evaluation.summary import per_task
-from goatrl.experiments import suites
+from goatrl.experiments import statistics, suites
+from goatrl.experiments.claims import Outcome, side
+from goatrl.experiments.statistics import Interval
 from goatrl.experiments.suites import Column
 from goatrl.report import figures, tables
 from goatrl.runs.offline import Run, configure
@@ -27,7 +34,12 @@ from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Diverged
 from goatrl.types import GoatError
 
-HEADINGS = ("rung", "algorithm", "success", "increment", "return")
+INTERVAL = "95 % interval"
+HEADINGS = ("rung", "algorithm", "success", "increment", INTERVAL, "verdict", "return")
+ABOUT = (
+    "increment: what a rung adds to the success of the rung before it, with its 95 % interval over "
+    "seeds, which are paired; verdict: whether it adds any"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,9 +140,7 @@ class Ablate:
         if self.group is None and self.data is None:
             raise GoatError("specify your dataset with --data FILE")
         problem = open_problem(self.group, self.data, self.goal_threshold)
-        note = out_of_range(problem.episodes)
-        if note:
-            console.print(f"note: {note}", highlight=False, markup=False)
+        note_actions(problem)
         where = problem.group or self.environment
         assert where is not None
         check_place(where, problem.spec, self.episodes)
@@ -155,20 +165,29 @@ def summarise(place: int, column: Column, table: pa.Table) -> Rung:
     return Rung(place, column, success, returns)
 
 
-def increments(rungs: Sequence[Rung]) -> list[float | None]:
-    """What each rung adds to the mean success of the rung before it, if there is one."""
-    means = {rung.place: float(rung.success.mean()) for rung in rungs}
-    return [means[place] - means[place - 1] if place - 1 in means else None for place in means]
+def increments(rungs: Sequence[Rung]) -> list[Interval | None]:
+    """What each rung adds to the success of the rung before it, if there is one."""
+    found = {rung.place: rung for rung in rungs}
+    return [
+        statistics.increment(rung.success, found[rung.place - 1].success)
+        if rung.place - 1 in found
+        else None
+        for rung in rungs
+    ]
+
+
+def verdict(rung: Rung, added: Interval) -> Outcome:
+    """Whether the rung adds success; a single seed decides nothing."""
+    return Outcome.UNDECIDED if len(rung.success) < 2 else side(added, 0.0)
 
 
 def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     """Print the table, and write it with its figure."""
-    lines = [f"| {' | '.join(HEADINGS)} |", f"|---|---|{'---:|' * 3}"]
+    lines = [f"| {' | '.join(HEADINGS)} |", "|---|---|---:|---:|---:|---|---:|"]
     shown = Table(title=about, title_justify="left")
-    for heading in HEADINGS:
-        shown.add_column(
-            heading, justify="left" if heading in HEADINGS[:2] else "right", no_wrap=True
-        )
+    for heading in (name for name in HEADINGS if name != INTERVAL):  # which stands below
+        left = heading in ("rung", "algorithm", "verdict")
+        shown.add_column(heading, justify="left" if left else "right", no_wrap=True)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(
@@ -179,33 +198,64 @@ def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
             "success",
             "success_std",
             "increment",
+            "increment_low",
+            "increment_high",
+            "verdict",
             "return",
             "return_std",
         ]
     )
-    for rung, increment in zip(rungs, increments(rungs), strict=True):
+    for rung, added in zip(rungs, increments(rungs), strict=True):
         success, returns = (
             (values.mean(), tables.deviation(values)) for values in (rung.success, rung.returns)
         )
-        added = "" if increment is None else f"{increment:+z.3f}"
-        texts = (tables.number(*success, 3), added, tables.number(*returns, 1))
         named = (rung.column.label, rung.column.algorithm)
-        shown.add_row(*named, *texts)
-        lines.append(f"| {' | '.join((*named, *texts))} |")
-        numbers = [*success, increment, *returns]
+        means = tables.number(*success, 3), tables.number(*returns, 1)
+        increment, sure, found = _increment(rung, added)
+        below = f"{increment}\n[dim]{sure}[/dim]" if sure else increment
+        shown.add_row(*named, means[0], below, found, means[1])
+        lines.append(f"| {' | '.join((*named, means[0], increment, sure, found, means[1]))} |")
+        ends = (None, None) if added is None or len(rung.success) < 2 else (added.low, added.high)
         writer.writerow(
             [
                 *named,
                 len(rung.success),
-                *("" if n is None or math.isnan(n) else f"{n:z.4f}" for n in numbers),
+                *map(_field, (*success, None if added is None else added.value, *ends)),
+                "" if added is None else verdict(rung, added),
+                *map(_field, returns),
             ]
         )
     console.print(shown)
+    console.print(ABOUT, style="dim", highlight=False)
     drawn = {rung.column.label: rung.success for rung in rungs}
     figures.save(figures.ladder(drawn, "success"), folder / "ablation.png")
     write_text(
         folder / "ablation.md",
-        "\n".join([f"{about}.", "", *lines, "", "![success of each rung](ablation.png)", ""]),
+        "\n".join(
+            [
+                f"{about}.",
+                "",
+                *lines,
+                "",
+                f"{ABOUT}.",
+                "",
+                "![success of each rung](ablation.png)",
+                "",
+            ]
+        ),
     )
     write_text(folder / "ablation.csv", buffer.getvalue())
     console.print(f"wrote ablation.md, ablation.csv and ablation.png to {folder}")
+
+
+def _increment(rung: Rung, added: Interval | None) -> tuple[str, str, str]:
+    """An increment, its interval and its verdict, in words."""
+    if added is None:
+        return "", "", ""
+    sure = "" if len(rung.success) < 2 else f"{added.low:z.3f} to {added.high:z.3f}"
+    return f"{added.value:+z.3f}", sure, verdict(rung, added)
+
+
+def _field(number: float | None) -> str:
+    """In a CSV file; what is not known is left empty."""
+    return "" if number is None or math.isnan(number) else f"{number:z.4f}"

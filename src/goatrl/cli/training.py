@@ -2,7 +2,8 @@
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -30,23 +31,14 @@ from goatrl.experiments import loading
 from goatrl.learn import symmetry
 from goatrl.report import tables
 from goatrl.runs.folder import Agents, RunFolder
-from goatrl.runs.offline import Run, RunConfig, configure
+from goatrl.runs.offline import OnReport, Run, RunConfig, configure
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError, Spec
 
 
 @dataclasses.dataclass(frozen=True)
-class Train:
-    """Train an algorithm with several seeds at once. To resume an interrupted run, rerun the same
-    command; the result is the same as without the interruption.
-
-    Examples:
-      goat train goat --group pointreach-non-expert-10 --out runs/goat
-      goat train goat --group pointreach-non-expert-10 --out runs/w1 --set uncertainty.w=1.0
-      goat train goat --group push-left-right --out runs/difference --inputs difference
-      goat train wgcsl --data mine.npz --goal-threshold 0.05 --out runs/mine
-      goat train ./my_algorithm.py --group pointreach-expert-10 --out runs/my
-    """
+class TrainingOptions:
+    """What is trained, on what and how long."""
 
     algorithm: Positional[str]
     """A name from `goat list`, or a Python file that registers one algorithm."""
@@ -80,38 +72,68 @@ class Train:
     yes: bool = False
     """Make the group's dataset without asking if it is missing."""
 
-    def run(self) -> None:
-        entry = algorithms.resolve(self.algorithm)  # refuse a misspelt name before making a dataset
+    def open(self) -> tuple[algorithms.Entry, Problem]:
+        """The algorithm and the dataset. A misspelt name is refused before a dataset is made."""
+        entry = algorithms.resolve(self.algorithm)
         if self.group is not None and self.data is None:
             ensure([self.group], self.yes)
-        problem = open_problem(self.group, self.data, self.goal_threshold)
-        config = configure(
+        return entry, open_problem(self.group, self.data, self.goal_threshold)
+
+    def configure(
+        self, entry: algorithms.Entry, problem: Problem, settings: Mapping[str, str]
+    ) -> RunConfig:
+        """The run that has these hyper-parameters set."""
+        return configure(
             entry.name,
             problem,
             data=self.data,
             overrides={
                 **problem.seen_as(self.inputs),
                 **self._symmetry(problem),
-                **pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5"),
+                **settings,
             },
             seeds=tuple(range(self.seeds)),
             updates=self.updates,
             batch_size=self.batch_size,
         )
+
+    def settings(self) -> dict[str, str]:
+        return pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5")
+
+    def _symmetry(self, problem: Problem) -> dict[str, str]:
+        if self.symmetry is None:
+            return {}
+        text = declared_symmetry(self.symmetry, problem.group)
+        symmetry.read(text, problem.spec)  # refused before anything is trained
+        return {"symmetry": text}
+
+
+@dataclasses.dataclass(frozen=True)
+class Train(TrainingOptions):
+    """Train an algorithm with several seeds at once. To resume an interrupted run, rerun the same
+    command; the result is the same as without the interruption. With more --updates it goes on to
+    them.
+
+    Examples:
+      goat train goat --group pointreach-non-expert-10 --out runs/goat
+      goat train goat --group pointreach-non-expert-10 --out runs/w1 --set uncertainty.w=1.0
+      goat train goat --group push-left-right --out runs/difference --inputs difference
+      goat train wgcsl --data mine.npz --goal-threshold 0.05 --out runs/mine
+      goat train ./my_algorithm.py --group pointreach-expert-10 --out runs/my
+    """
+
+    def run(self) -> None:
+        entry, problem = self.open()
+        config = self.configure(entry, problem, self.settings())
         run = Run(self.out)
         run.prepare(config)
-        note = out_of_range(problem.episodes)
-        if note:
-            console.print(f"note: {note}", highlight=False)
+        note_actions(problem)
         if train_with_progress(
             run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}"
         ):
             console.print(f"trained: {run.checkpoint_path}")
-        option, argument = (
-            (f" --algorithm {entry.file}", f", algorithm='{entry.file}'")
-            if entry.source
-            else ("", "")
-        )
+        option = own_option(entry)
+        argument = f", algorithm='{entry.file}'" if entry.source else ""
         if problem.group is not None:
             console.print(f"evaluate it: goat evaluate {self.out}{option}", highlight=False)
         else:
@@ -126,12 +148,17 @@ class Train:
                 highlight=False,
             )
 
-    def _symmetry(self, problem: Problem) -> dict[str, str]:
-        if self.symmetry is None:
-            return {}
-        text = declared_symmetry(self.symmetry, problem.group)
-        symmetry.read(text, problem.spec)  # refused before anything is trained
-        return {"symmetry": text}
+
+def own_option(entry: algorithms.Entry) -> str:
+    """How commands are told of the user's own algorithm."""
+    return f" --algorithm {entry.file}" if entry.source else ""
+
+
+def note_actions(problem: Problem) -> None:
+    """Print a note on actions that no agent can produce, if there are any."""
+    note = out_of_range(problem.episodes)
+    if note:
+        console.print(f"note: {note}", highlight=False, markup=False)
 
 
 def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
@@ -143,18 +170,17 @@ def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: st
         return False
     if run.step():
         console.print(f"resuming from update {run.step()} of {config.updates}")
-    with progress_bar() as progress:
-        bar = progress.add_task(
-            title, total=config.updates, completed=run.step(), losses="compiling"
-        )
-        run.train(
-            config,
-            problem,
-            on_report=lambda step, metrics: progress.update(
-                bar, completed=step, losses=losses(metrics)
-            ),
-        )
+    with training_bar(title, run.step(), config.updates) as report:
+        run.train(config, problem, on_report=report)
     return True
+
+
+@contextmanager
+def training_bar(title: str, step: int, updates: int) -> Iterator[OnReport]:
+    """A progress bar, and what moves it."""
+    with progress_bar() as progress:
+        bar = progress.add_task(title, total=updates, completed=step, losses="compiling")
+        yield lambda step, metrics: progress.update(bar, completed=step, losses=losses(metrics))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,7 +279,8 @@ def evaluate_agents(
     row of the run's records.
     """
     members, state = trained.members, trained.state
-    with progress_bar() as progress:
+    at_once = isinstance(where, TaskGroup) and not where.family.simulated
+    with progress_bar(hidden=at_once) as progress:
         bar = progress.add_task(f"evaluating {plural(len(members), 'seed')}", total=None, losses="")
 
         def show(done: int, total: int) -> None:
@@ -262,7 +289,6 @@ def evaluate_agents(
         if isinstance(where, TaskGroup):
             chosen: list[Task] = [where.task(name) for name in only]
             table = evaluate(members, state, where, chosen or None, show)
-            progress.update(bar, visible=where.family.simulated)  # other tasks finish at once
         else:
             count = environments.EPISODES if episodes is None else episodes
             table = environments.evaluate(members, state, trained.spec, where, count, show)

@@ -50,7 +50,7 @@ class Verdict:
 
 def decided(share: float) -> Outcome:
     """The rule: held if true in at least 97.5 % of resamples, not held if in at most 2.5 %. Chances
-    go by `_side_of_half`.
+    go by `side`.
     """
     if share >= (1 + LEVEL) / 2:
         return Outcome.HELD
@@ -249,18 +249,17 @@ def _improves(cells: Cells, label: str, before: str) -> Evaluated:
     value, low, high = (_beside_half(each) for each in (chance.value, chance.low, chance.high))
     averages = _listed(_averages(cells, (before, label), "ood"))
     sure = f"95 % interval {low} to {high}, above 1/2 {in_resamples(float((drawn > 0.5).mean()))}"
-    return _side_of_half(
-        chance
-    ), f"{averages}; probability of improvement {value}, {sure}; OOD tasks: {len(one.by_task())}"
+    numbers = f"{averages}; probability of improvement {value}, {sure}"
+    return side(chance, 0.5), f"{numbers}; OOD tasks: {len(one.by_task())}"
 
 
-def _side_of_half(chance: Interval) -> Outcome:
-    """The rule by the interval that is printed, so that both always agree: an end that is one half
-    exactly includes it.
+def side(sure: Interval, border: float) -> Outcome:
+    """Whether something is above a border: the rule by the interval that is printed, so that both
+    always agree. An end that is the border exactly includes it.
     """
-    if chance.low > 0.5:
+    if sure.low > border:
         return Outcome.HELD
-    return Outcome.NOT_HELD if chance.high < 0.5 else Outcome.UNDECIDED
+    return Outcome.NOT_HELD if sure.high < border else Outcome.UNDECIDED
 
 
 def _beside_half(value: float) -> str:

@@ -52,9 +52,6 @@ from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState, unkno
 # agents.
 EVALUATED_AT_ONCE, MOST_WAITING = 3, 40
 COMPILED_AHEAD = 2  # programs, while another one trains on a GPU
-# Of one program. More agents at once hardly train faster, while the cores wait longer for the first
-# of them, and an interruption loses all.
-MOST_MEMBERS = 30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -284,7 +281,7 @@ Open = Callable[[str, Path | None], Problem]
 
 def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list[Together]:
     """What is missing, in order, as lists of cells that train together: one program for all that
-    have the same shapes, as far as the device's memory and `MOST_MEMBERS` allow.
+    have the same shapes, as far as the device's memory and `memory.MOST_MEMBERS` allow.
 
     A processor gains nothing from more agents at once, and an interruption would lose all of them:
     there, cells of one group train together.
@@ -309,7 +306,7 @@ def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list
 
     def fits(cells: Together) -> bool:
         members, one = _count(cells), cells[0]
-        if members > MOST_MEMBERS:
+        if members > memory.MOST_MEMBERS:
             return False
         if math.isinf(most):  # no dataset need be opened
             return True

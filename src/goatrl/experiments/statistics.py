@@ -196,6 +196,17 @@ def resampled_improvement(
     return np.asarray(found)
 
 
+def increment(
+    after: np.ndarray, before: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+) -> Interval:
+    """What one adds to the mean of another, seed by seed: (seeds,). They are paired: the same seeds
+    are drawn for both.
+    """
+    added = (after - before).round(12)  # what is nothing is exactly that
+    drawn = added[drawn_seeds(len(added), resamples, seed)]
+    return percentiles(added.mean(), drawn.mean(axis=-1))
+
+
 def percentiles(value: Value, drawn: np.ndarray, level: float = LEVEL) -> Interval:
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(value), float(low), float(high))

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from goatrl.disk.files import write_atomically
 from goatrl.evaluation.uncertainty import PORTION, Ranking
+from goatrl.experiments.comparison import Comparison
 from goatrl.experiments.curves import RANDOM, Curve, bounds, resampled, summaries
 from goatrl.experiments.statistics import Average
 from goatrl.report.maps import Coverage
@@ -287,6 +288,37 @@ def aggregate(averages: Sequence[Average], full: float = 1.0) -> Figure:
         (axis.get_legend_handles_labels() for axis in axes), key=lambda found: len(found[1])
     )
     figure.legend(handles, texts, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return figure
+
+
+def comparison(found: Comparison) -> Figure:
+    """Success of every run with its interval, a panel for each place; runs go by what differs."""
+    labels = [found.label(row) for row in found.rows]
+    width = 0.6 + 0.075 * max(map(len, labels)) + 2.6 * len(found.places)
+    figure = Figure(figsize=(width, 0.9 + 0.27 * len(found.rows)), layout="constrained")
+    axes = figure.subplots(1, len(found.places), sharey=True, squeeze=False)[0]
+    heights = range(len(found.rows))
+    for axis, place in zip(axes, found.places, strict=True):
+        results = [row.places[place.title].success for row in found.rows]
+        axis.hlines(
+            heights,
+            [each.low for each in results],
+            [each.high for each in results],
+            color=TOTAL_COLOR,
+            alpha=0.4,
+            linewidth=6.0,
+        )
+        values = [each.value for each in results]
+        axis.scatter(values, heights, s=12, color=TOTAL_COLOR, linewidths=0, zorder=3)
+        axis.set_title(place.title, fontsize=9)
+        axis.set_xlim(-0.02, 1.03)
+        axis.grid(axis="x", color="#e3e5e8", linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=8, length=2)
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    axes[0].set_yticks(heights, labels)
+    axes[0].set_ylim(len(labels) - 0.5, -0.5)  # from above, as in the table
+    figure.supxlabel("success: mean with 95 % interval over seeds", fontsize=8)
     return figure
 
 

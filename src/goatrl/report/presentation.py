@@ -31,18 +31,20 @@ class Published:
     notes: Sequence[str] = ()  # after the verdicts
 
 
-class Presentation(Protocol):
+class OnPage(Protocol):
     @property
     def script(self) -> str:
         """What draws its sections."""
 
+    def sections(self, folders: Sequence[Path]) -> list[Json]:
+        """All that the page shows of what these folders hold of this kind."""
+
+
+class Presentation(OnPage, Protocol):
     def publish(self, experiment: Any, folder: Path, planned: Sequence[Any]) -> Published | None:
         """Tables and verdicts of all that a folder holds of an experiment; None if that is
         nothing.
         """
-
-    def sections(self, folders: Sequence[Path]) -> list[Json]:
-        """All that the page shows of what these folders hold of this kind."""
 
 
 _PRESENTATIONS: dict[str, Presentation] = {}

@@ -9,20 +9,29 @@ import json
 from pathlib import Path
 
 import goatrl
-from goatrl.report import kinds  # noqa: F401 (they register themselves)
-from goatrl.report.presentation import presentations
+from goatrl.report import (
+    comparison,
+    kinds,  # noqa: F401 (they register themselves)
+)
+from goatrl.report.presentation import OnPage, presentations
 from goatrl.report.shared import media_key, page_part
 from goatrl.types import GoatError
 
 MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
 
 
-def page(folder: Path) -> str:
-    """The whole report of a folder of records, or of a folder of such folders."""
-    folders, shown_by = record_folders(folder), presentations().values()
-    described = [section for each in shown_by for section in each.sections(folders)]
+def page(*places: Path) -> str:
+    """The whole report of folders of records or runs, or of folders of such folders."""
+    folders = [folder for place in places for folder in record_folders(place)]
+    shown_by: list[OnPage] = [*presentations().values(), comparison]
+    described = [section for each in presentations().values() for section in each.sections(folders)]
+    described += comparison.sections([run for place in places for run in run_folders(place)])
     if not described:
-        raise GoatError(f"no records in {folder} or its subfolders; create some with `goat bench`")
+        where = ", ".join(map(str, places))
+        raise GoatError(
+            f"no records in {where} or its subfolders; create some with `goat bench`, or runs with "
+            "`goat train` and `goat evaluate`"
+        )
     files = {media_key(path): path for each in folders for path in (each / "media").glob("*")}
     groups = [group for each in described for group in each["groups"]]
     shown = {
@@ -32,7 +41,7 @@ def page(folder: Path) -> str:
         for each in group.get(kind, ())
     }
     data = {
-        "folder": folder.resolve().name,
+        "folder": ", ".join(place.resolve().name for place in places),
         "version": goatrl.__version__,
         "experiments": described,
         "media": {
@@ -64,11 +73,28 @@ def record_folders(folder: Path) -> list[Path]:
     """The folder itself, if it holds records, or the folders inside it."""
     if not folder.is_dir():
         raise GoatError(f"no such folder: {folder}")
+    if _is_run(folder):
+        return []
     if any(folder.glob("*.parquet")):
         return [folder]
-    return sorted(
-        path for path in folder.iterdir() if path.is_dir() and not (path / "config.json").exists()
-    )
+    return _others(folder)
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The folder itself, if it is a run, or the runs inside it and its folders."""
+    if _is_run(folder):
+        return [folder]
+    inside = [folder, *_others(folder)]
+    return [path for each in inside for path in sorted(each.iterdir()) if _is_run(path)]
+
+
+def _others(folder: Path) -> list[Path]:
+    """The folders inside that are no runs."""
+    return sorted(path for path in folder.iterdir() if path.is_dir() and not _is_run(path))
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "config.json").exists()
 
 
 def _data_address(path: Path) -> str:

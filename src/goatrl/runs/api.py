@@ -8,7 +8,7 @@ print(goatrl.tabulate(goatrl.evaluate(agents)))
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,8 @@ from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.evaluation import environments, episodes
 from goatrl.learn.parameters import Number
 from goatrl.runs.folder import Agents
-from goatrl.runs.offline import Run, configure
+from goatrl.runs.offline import OnReport, Run, configure
 from goatrl.types import GoatError, Settings, make_episodes
-
-OnReport = Callable[[int, Mapping[str, float]], None]
 
 
 def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Problem:
@@ -86,8 +84,8 @@ def train(
         inputs: what networks see of an observation s and a goal g: "absolute" (both), "difference"
             (s and g − φ(s), where φ(s) is the achieved goal) or "goal-frame" (s and g as seen from
             φ(s)).
-        out: a run folder like that of `goat train`; repeat the call to resume. Without one, nothing
-            is kept on disk.
+        out: a run folder like that of `goat train`; repeat the call to resume, with more `updates`
+            to train longer. Without one, nothing is kept on disk.
         on_report: called regularly with the number of updates so far and the losses.
 
     Returns:

@@ -173,6 +173,9 @@ class RunFolder:
             if any(path != self.config_path for path in self.folder.iterdir()):
                 present.require(plan.identity, f"the run in {self.folder}")
                 return
+        self.write_config(plan)
+
+    def write_config(self, plan: RunPlan) -> None:
         text = json.dumps({**plan.identity.to_json(), "versions": versions()}, indent=2)
         write_text(self.config_path, text)
 
@@ -184,6 +187,18 @@ class RunFolder:
                 "its command"
             )
         return restore_agents(self.checkpoint_path, members, spec, self.agents_in)
+
+    def read_episodes(self) -> tuple[pa.Table, dict[str, Any]]:
+        """Evaluated episodes, and at which step and of which group they are."""
+        try:
+            table = pq.read_table(self.episodes_path)
+        except (OSError, pa.ArrowException) as error:
+            raise GoatError(
+                f"{self.episodes_path} is damaged ({type(error).__name__}); delete it and run: "
+                f"goat evaluate {self.folder}"
+            ) from error
+        about = json.loads((table.schema.metadata or {}).get(b"goatrl", b"{}"))
+        return table.replace_schema_metadata(None), about
 
     def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
         """Record evaluated episodes, of a group's tasks or of an environment.
@@ -197,8 +212,7 @@ class RunFolder:
             else {"group": group.name, "evaluation": group.evaluation_checksum(), "step": step}
         )
         if self.episodes_path.exists():
-            earlier = pq.read_table(self.episodes_path)
-            before = json.loads((earlier.schema.metadata or {}).get(b"goatrl", b"{}"))
+            earlier, before = self.read_episodes()
             if before.get("step") == step:
                 about = {**before, **about}
                 evaluated = set(table.column("task").to_pylist())
@@ -213,7 +227,7 @@ class RunFolder:
                 ]  # tasks have a split
                 table = pa.concat_tables(
                     [
-                        earlier.filter(pa.array(keep, pa.bool_())).replace_schema_metadata(None),
+                        earlier.filter(pa.array(keep, pa.bool_())),
                         table,
                     ]
                 )

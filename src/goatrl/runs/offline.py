@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,12 @@ from goatrl.runs.folder import (
     Agents,
     Interrupted,
     RunFolder,
+    RunPlan,
     check_seeds,
     stop_request,
 )
+from goatrl.tasks import TaskGroup
+from goatrl.training import memory
 from goatrl.training.offline import (
     Chunk,
     Diverged,
@@ -54,6 +58,7 @@ from goatrl.training.offline import (
 from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
 
 CHECKPOINT_SECONDS = 30.0
+OnReport = Callable[[int, Mapping[str, float]], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,68 +258,68 @@ class Run(RunFolder):
             else 0
         )
 
+    def is_evaluated(self, where: TaskGroup | str, count: int) -> bool:
+        """Whether its agents, as they are saved now, were evaluated on all tasks of a group, or in
+        so many episodes of an environment.
+        """
+        if not self.episodes_path.exists():
+            return False
+        episodes, about = self.read_episodes()
+        found = Counter(episodes.column("task").to_pylist())
+        if about.get("step") != self.step():
+            return False
+        if isinstance(where, TaskGroup):
+            current = about.get("evaluation") == where.evaluation_checksum()
+            return current and all(found[task.name] for task in where.tasks)
+        return found[where.rpartition(":")[2]] == count * len(self.about()["seeds"])
+
+    def prepare(self, plan: RunPlan) -> None:
+        """As of every run; but one that was trained for fewer updates may go on to more."""
+        if self._goes_on_to(plan):
+            self.write_config(plan)
+        super().prepare(plan)
+
+    def _goes_on_to(self, plan: RunPlan) -> bool:
+        """Whether the plan is this run's but for its number of updates, which decides only where
+        it ends. What is trained cannot be taken back.
+        """
+        if not (self.checkpoint_path.exists() and self.config_path.exists()):
+            return False
+        different, updates = self.identity().diff(plan.identity), plan.identity.about["updates"]
+        if "updates" not in different or not set(different) <= {"updates", "interval"}:
+            return False
+        if updates < self.step():
+            raise GoatError(
+                f"{self.folder} is already trained to update {self.step()}, further than "
+                f"{updates}; give --updates {self.step()} or more, or choose another --out"
+            )
+        return True
+
     def train(
         self,
         config: RunConfig,
         problem: Problem,
-        on_report: Callable[[int, Mapping[str, float]], None] = lambda step, losses: None,
+        on_report: OnReport = lambda step, losses: None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
-    ) -> tuple[Members, TrainState]:
+    ) -> None:
         """Train to the end, from the last checkpoint if there is one. Ctrl-C, a divergence and a
         full disk keep what is good.
         """
-        self.prepare(config)
-        members = config.members()
-        state, step = None, 0
-        if self.checkpoint_path.exists():
-            state = self.restore()[1]
-            step = int(np.asarray(state.step)[0])
-        metrics.truncate(self.metrics_path, step, "step,seed,")
-        chunks = train(
-            members,
-            problem.spec,
-            problem.episodes,
-            updates=config.updates,
-            batch_size=config.batch_size,
-            interval=config.interval,
-            state=state,
-        )
-        saved_at, saved_step, good = time.monotonic(), step, state
-        with stop_request() as stop:
-            for chunk in chunks:
-                try:
-                    chunk.check_finite(config.seeds)
-                except Diverged as error:
-                    if good is not None and saved_step < step:
-                        self._save(good, step)
-                    kept = (
-                        f"the state at update {step} is saved in {self.checkpoint_path}"
-                        if step
-                        else "nothing was saved"
-                    )
-                    raise Diverged(f"{error}; {kept}") from None
-                good, state, step = chunk.state, chunk.state, chunk.step
-                self._append_metrics(chunk, config.seeds)
-                on_report(
-                    step, {name: float(values.mean()) for name, values in chunk.metrics.items()}
-                )
-                stopping = stop() and step < config.updates
-                if (
-                    step == config.updates
-                    or stopping
-                    or time.monotonic() - saved_at >= checkpoint_seconds
-                ):
-                    self._save(state, step)
-                    saved_at, saved_step = time.monotonic(), step
-                if stopping:
-                    raise Interrupted(
-                        f"stopped at update {step} of {config.updates}; rerun the command to resume"
-                    )
-        assert state is not None
-        return members, state
+        train_together([(self, config)], problem, on_report, checkpoint_seconds)
 
     def _save(self, state: TrainState, step: int) -> None:
         checkpoint.save(self.checkpoint_path, state, {"step": step, "versions": versions()})
+
+    def _keep_good(self, error: Diverged, good: TrainState | None, step: int) -> Diverged:
+        """Save the last good state, unless it is saved, and say so."""
+        if good is not None and self.step() < step:
+            self._save(good, step)
+        kept = (
+            f"the state at update {step} is saved in {self.checkpoint_path}"
+            if step
+            else f"nothing was saved in {self.folder}"
+        )
+        return Diverged(f"{error}; {kept}")
 
     def _append_metrics(self, chunk: Chunk, seeds: tuple[int, ...]) -> None:
         names = sorted(chunk.metrics)
@@ -324,3 +329,117 @@ class Run(RunFolder):
                 [chunk.step, seed, *(f"{chunk.metrics[name][member].mean():.6g}" for name in names)]
             )
         metrics.append(self.metrics_path, ["step", "seed", *names], rows)
+
+
+Configured = tuple[Run, RunConfig]  # a folder, and what is to be trained there
+
+
+def train_together(
+    runs: Sequence[Configured],
+    problem: Problem,
+    on_report: OnReport = lambda step, losses: None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+) -> None:
+    """Train runs to their end in one program, from their last checkpoint if they have one.
+
+    Runs that train together differ in float hyper-parameters and seeds alone, and were saved at the
+    same update. One that diverges does not stop the others; it is named when they are done.
+    """
+    for run, config in runs:
+        run.prepare(config)
+    one = runs[0][1]
+    members = [member for _, config in runs for member in config.members()]
+    places = _places([len(config.seeds) for _, config in runs])
+    step = runs[0][0].step()
+    state = _joined([run.restore()[1] for run, _ in runs]) if step else None
+    for run, _ in runs:
+        metrics.truncate(run.metrics_path, step, "step,seed,")
+    going = list(zip(runs, places, strict=True))
+
+    def part(state: TrainState, place: slice) -> TrainState:
+        return state if len(runs) == 1 else jax.tree.map(lambda leaf: leaf[place], state)
+
+    chunks = train(
+        members,
+        problem.spec,
+        problem.episodes,
+        updates=one.updates,
+        batch_size=one.batch_size,
+        interval=one.interval,
+        state=state,
+    )
+    saved_at, diverged = time.monotonic(), []
+    with stop_request() as stop:
+        for chunk in chunks:
+            good, going_on, told = state, [], []
+            for (run, config), place in going:
+                mine = chunk.metrics_of(place)
+                try:
+                    mine.check_finite(config.seeds)
+                except Diverged as error:
+                    before = None if good is None else part(good, place)
+                    diverged.append(run._keep_good(error, before, step))
+                    continue
+                run._append_metrics(mine, config.seeds)
+                going_on.append(((run, config), place))
+                told.append(mine.metrics)
+            going = going_on
+            if not going:
+                break
+            state, step = chunk.state, chunk.step
+            on_report(step, _means(told))
+            stopping = stop() and step < one.updates
+            if step == one.updates or stopping or time.monotonic() - saved_at >= checkpoint_seconds:
+                for (run, _), place in going:
+                    run._save(part(state, place), step)
+                saved_at = time.monotonic()
+            if stopping:
+                raise Interrupted(
+                    f"stopped at update {step} of {one.updates}; rerun the command to resume"
+                )
+    if diverged:
+        raise Diverged("; ".join(map(str, diverged)))
+
+
+def programs(runs: Sequence[Configured], problem: Problem) -> list[list[Configured]]:
+    """What is not yet trained to its end, as lists of runs that train at once. Those of one shape
+    stand together: they share a compiled program.
+
+    Lists are as even as possible, with no more agents each than fit, but for a single run.
+    """
+    alike: dict[Any, list[Configured]] = {}
+    for run, config in runs:
+        if run.step() < config.updates:
+            structure = jax.tree.structure(config.members()[0][0])
+            shape = structure, config.updates, config.batch_size, config.interval, run.step()
+            alike.setdefault(shape, []).append((run, config))
+    found = []
+    for mine in alike.values():
+        most = memory.most_members(mine[0][1].members()[0][0], problem.spec, problem.episodes)
+        fit = max(most // max(len(config.seeds) for _, config in mine), 1) if side_by_side() else 1
+        size = -(-len(mine) // -(-len(mine) // fit))
+        found += [mine[first : first + size] for first in range(0, len(mine), size)]
+    return found
+
+
+def side_by_side() -> bool:
+    """Whether several runs train at once. A processor gains nothing from that, and rounds otherwise
+    with many agents; there, each run is the one that it is alone.
+    """
+    return jax.default_backend() != "cpu"
+
+
+def _means(told: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
+    """The metrics of all runs that go on, in one number each."""
+    return {name: float(np.mean([each[name].mean() for each in told])) for name in told[0]}
+
+
+def _places(counts: Sequence[int]) -> list[slice]:
+    """Where so many members of each run stand, if they stand in a row."""
+    ends = np.cumsum(counts).tolist()
+    return [slice(end - count, end) for count, end in zip(counts, ends, strict=True)]
+
+
+def _joined(states: Sequence[TrainState]) -> TrainState:
+    joined: TrainState = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
+    return joined

@@ -11,11 +11,14 @@ from typing import Any
 
 import jax
 
-from goatrl.types import Algorithm, GoatError, Spec
+from goatrl.types import Algorithm, Episodes, GoatError, Spec
 
 # A scan keeps what comes in, what goes out and what it works on: 60 agents of GOAT peak at 2.5 GiB.
 COPIES = 3
 SHARE = 0.8  # of the memory, which allocations never fill without gaps
+# Of one program. More agents at once hardly train faster, while the cores wait longer for the first
+# of them, and an interruption loses all.
+MOST_MEMBERS = 30
 
 
 def counted() -> dict[str, int]:
@@ -36,6 +39,14 @@ def of_member(algorithm: Algorithm, spec: Spec) -> int:
     """The bytes that an agent needs while it trains, beside its dataset."""
     state = jax.eval_shape(lambda: algorithm.init(jax.random.key(0), spec))
     return COPIES * of_arrays(state)
+
+
+def most_members(algorithm: Algorithm, spec: Spec, episodes: Episodes) -> int:
+    """How many agents may learn from a dataset in one program."""
+    left = available() - of_arrays(episodes)
+    if math.isinf(left):
+        return MOST_MEMBERS
+    return min(MOST_MEMBERS, int(left // of_member(algorithm, spec)))
 
 
 @contextmanager

@@ -38,6 +38,11 @@ class Chunk:
     state: TrainState  # leading axis: members
     metrics: dict[str, np.ndarray]  # name → (members, updates of this chunk)
 
+    def metrics_of(self, members: slice) -> Chunk:
+        """The same with the metrics of some members alone."""
+        mine = {name: values[members] for name, values in self.metrics.items()}
+        return dataclasses.replace(self, metrics=mine)
+
     def check_finite(self, seeds: Sequence[int]) -> None:
         """Raise with the first update at which any metric of any member is not finite."""
         first: tuple[int, int, str] | None = None

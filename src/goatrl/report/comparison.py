@@ -1,0 +1,180 @@
+"""A comparison of runs as a table, and what the page shows of runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from goatrl.experiments import comparison
+from goatrl.experiments.comparison import (
+    METRICS,
+    Comparison,
+    EvaluatedRun,
+    Result,
+    Row,
+    short_names,
+)
+from goatrl.experiments.statistics import Interval
+from goatrl.report.presentation import Json
+from goatrl.report.shared import page_part, rounded, span
+from goatrl.runs.folder import RunFolder
+
+DECIMALS = {"success": 2, "return": 1}
+
+
+def terminal(found: Comparison) -> Table:
+    """A row for each run, intervals below their means."""
+    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn.add_column("run", overflow="fold")
+    for heading in short_names(found.columns).values():
+        drawn.add_column(escape(heading), overflow="fold")
+    unequal = len({row.seeds for row in found.rows}) > 1
+    if unequal:
+        drawn.add_column("seeds", justify="right", no_wrap=True)
+    for place in found.places:
+        for metric in METRICS:
+            heading = escape(place.title).replace(" ", "\n")
+            drawn.add_column(f"{metric}\n{heading}", justify="right", no_wrap=True)
+    drawn.add_column("P(better\nthan\nfirst)", justify="right", no_wrap=True)
+    for row in found.rows:
+        numbers = [
+            _two_lines(row.places[place.title].of(metric), DECIMALS[metric], row.seeds)
+            for place in found.places
+            for metric in METRICS
+        ]
+        chance = row.overall.improvement
+        better = "" if chance is None else _two_lines(chance, 2, row.fewest)
+        named = [escape(row.name), *(escape(row.differs[name]) for name in found.columns)]
+        drawn.add_row(*named, *([str(row.seeds)] if unequal else ()), *numbers, better)
+    return drawn
+
+
+def _two_lines(sure: Interval, decimals: int, seeds: int) -> str:
+    mean, low, high = (f"{each:.{decimals}f}" for each in (sure.value, sure.low, sure.high))
+    return mean if seeds < 2 else f"{mean}\n[dim]{low}–{high}[/dim]"
+
+
+def key(found: Comparison) -> str:
+    """How to read the table."""
+    seeds = span(row.seeds for row in found.rows)
+    spread = "" if seeds == "1" else ", below it its 95 % interval"
+    return (
+        f"mean over tasks{spread}, {seeds} seed{'s' * (seeds != '1')}; P(better than first): the "
+        "chance that a seed has more success than one of the first run, over all tasks"
+    )
+
+
+def to_csv(found: Comparison) -> str:
+    """In long form, a row for each run and place: first splits and environments, then tasks, then
+    all tasks together.
+    """
+    names = [f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")]
+    better = [f"better{end}" for end in ("", "_low", "_high")]
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(["run", *found.columns, "seeds", "tasks", *names, *better])
+    for row in found.rows:
+        differs = [row.differs[name] for name in found.columns]
+        for over, result in _over(row):
+            numbers = [n for metric in METRICS for n in _fields(result.of(metric), row.seeds)]
+            chance = _fields(result.improvement, row.fewest)
+            writer.writerow([row.name, *differs, row.seeds, over, *numbers, *chance])
+    return buffer.getvalue()
+
+
+def _over(row: Row) -> Iterable[tuple[str, Result]]:
+    yield from row.places.items()
+    yield from row.tasks.items()
+    yield "all", row.overall
+
+
+def _fields(sure: Interval | None, seeds: int) -> list[str]:
+    """A number with the ends of its interval; a single seed has none."""
+    if sure is None:
+        return ["", "", ""]
+    ends = ["", ""] if seeds < 2 else [f"{sure.low:.4f}", f"{sure.high:.4f}"]
+    return [f"{sure.value:.4f}", *ends]
+
+
+# The page
+
+script = page_part("runs.js")
+LONGEST = 18  # letters of a label beside a chart
+
+
+def sections(folders: Sequence[Path]) -> list[Json]:
+    """The runs of `goat train` among some folders that are evaluated: those of a folder that were
+    evaluated on the same tasks beside each other.
+    """
+    found: dict[tuple[Path, frozenset[str]], list[EvaluatedRun]] = {}
+    for folder in folders:
+        run = RunFolder(folder)
+        if run.episodes_path.exists() and "checksum" in run.about():
+            read = comparison.read(folder)
+            tasks = frozenset(read.episodes.column("task").to_pylist())
+            found.setdefault((folder.resolve().parent, tasks), []).append(read)
+    parents, described = Counter(parent for parent, _ in found), []
+    names = Counter(parent.name for parent in parents)
+    for (parent, tasks), runs in found.items():
+        where = parent.name if names[parent.name] == 1 else str(parent)
+        on = f" on {', '.join(sorted(tasks))}" if parents[parent] > 1 else ""
+        described.append(describe(f"runs in {where}{on}", comparison.compare(runs)))
+    return described
+
+
+def describe(name: str, found: Comparison) -> Json:
+    """All that the page shows of runs beside each other."""
+    labels = [found.label(row) for row in found.rows]
+    if max(map(len, labels)) > LONGEST:
+        labels = [f"run {place}" for place, _ in enumerate(found.rows, start=1)]
+    full = {"success": 1, "return": found.horizon}
+    return {
+        "kind": "runs",
+        "name": name,
+        "about": key(found),
+        "notes": found.notes,
+        "episodes": found.episodes,
+        "algorithms": labels,
+        "seeds": span(row.seeds for row in found.rows),
+        "metrics": {
+            metric: {
+                "title": metric.capitalize(),
+                "unit": "",
+                "full": full[metric],
+                "decimals": DECIMALS[metric],
+            }
+            for metric in METRICS
+        },
+        "columns": found.columns,
+        "places": [place.title for place in found.places],
+        "rows": [_page_row(found, *each) for each in zip(labels, found.rows, strict=True)],
+        "groups": [],
+        "verdicts": [],
+    }
+
+
+def _page_row(found: Comparison, label: str, row: Row) -> Json:
+    chance = row.overall.improvement
+    return {
+        "label": label,
+        "name": row.name,
+        "differs": [row.differs[name] for name in found.columns],
+        "seeds": row.seeds,
+        "places": {
+            title: {metric: _numbers(result.of(metric), DECIMALS[metric]) for metric in METRICS}
+            for title, result in row.places.items()
+        },
+        "better": None if chance is None else _numbers(chance, 2),
+    }
+
+
+def _numbers(sure: Interval, decimals: int) -> Json:
+    numbers = {"value": sure.value, "low": sure.low, "high": sure.high}
+    return {name: rounded(value, decimals) for name, value in numbers.items()}
