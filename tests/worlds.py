@@ -24,6 +24,7 @@ class Point(gymnasium.Env):
         seeded: bool = True,
         size: int = 2,
         fails: str = "",
+        flag: str = "",
     ) -> None:
         if fails == "init":
             raise OSError("no licence\nfor this simulator")
@@ -33,6 +34,7 @@ class Point(gymnasium.Env):
         )
         self.action_space = Box(-1.0, 1.0, (2,), np.float32) if actions is None else actions
         self.ends, self.seeded, self.size, self.fails = ends, seeded, size, fails
+        self.flag = flag  # what its info calls success: x is right of the goal's
 
     def reset(
         self, *, seed: int | None = None, options: Any = None
@@ -53,7 +55,8 @@ class Point(gymnasium.Env):
             action = (action - (low + high) / 2) / ((high - low) / 2)
         self.place = self.place + action
         met = np.linalg.norm(self.place - self.goal) <= THRESHOLD
-        return self._seen(), 7.0, bool(met and self.ends), False, {}
+        told = {self.flag: bool(self.place[0] > self.goal[0])} if self.flag else {}
+        return self._seen(), 7.0, bool(met and self.ends), False, told
 
     def _seen(self) -> dict[str, np.ndarray]:
         return {

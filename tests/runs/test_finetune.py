@@ -338,7 +338,7 @@ def test_another_agent_never_takes_the_folder(tmp_path: Path) -> None:
             "differs in by, hyperparameters",
         ),
         (
-            finetune.plan(Run(tmp_path / "moved"), group="reach-near-far", episodes=4),
+            finetune.plan(Run(tmp_path / "moved"), where="reach-near-far", episodes=4),
             "differs in group, evaluation",
         ),
     ]:

@@ -15,9 +15,11 @@ from tyro.conf import arg
 
 from goatrl.cli.console import console, out_of_range, plural
 from goatrl.cli.datasets import ensure
+from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
 from goatrl.cli.training import check_place, evaluate_agents, train_with_progress
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import write_text
+from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import suites
 from goatrl.experiments.suites import Column
@@ -54,6 +56,9 @@ class Ablate:
     """The Gymnasium environment to evaluate in, as for `goat evaluate`. MODULE:ID imports the
     module first.
     """
+    environment_args: EnvironmentArgs = None
+    horizon: Horizon = None
+    success: SuccessRule = "threshold"
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """The distance within which a goal counts as reached. Required with --environment, unless the
     Minari metadata of the data has it.
@@ -106,7 +111,11 @@ class Ablate:
                 )
             )
         if rungs:
-            evaluated = f"on {where.label}" if isinstance(where, TaskGroup) else f"in {where}"
+            evaluated = (
+                f"on {where.label}"
+                if isinstance(where, TaskGroup)
+                else f"in {where.id}{where.settings}"
+            )
             source = self.data if self.data is not None else self.group
             about = f"{plural(configs[0].updates, 'update')} on {source}, evaluated {evaluated}"
             spread = "mean ± standard deviation over " if self.seeds > 1 else ""
@@ -114,11 +123,14 @@ class Ablate:
         if failures:
             raise Diverged("; ".join(failures))
 
-    def _open(self) -> tuple[TaskGroup | str, Problem]:
+    def _open(self) -> tuple[TaskGroup | Environment, Problem]:
         """Where agents are evaluated and what they are trained on. A mismatch is refused before
         anything is trained.
         """
-        if (self.environment is None) == (self.group is None):
+        environment = environment_of(
+            self.environment, self.environment_args, self.horizon, self.success
+        )
+        if (environment is None) == (self.group is None):
             raise GoatError(
                 "choose where to evaluate: in your own environment (--environment ID and "
                 "--goal-threshold DISTANCE) or on all tasks of a task group (--group GROUP)"
@@ -131,7 +143,7 @@ class Ablate:
         note = out_of_range(problem.episodes)
         if note:
             console.print(f"note: {note}", highlight=False, markup=False)
-        where = problem.group or self.environment
+        where = problem.group or environment
         assert where is not None
         check_place(where, problem.spec, self.episodes)
         return where, problem

@@ -1,7 +1,6 @@
 """goat train, goat evaluate"""
 
 import dataclasses
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,8 +21,10 @@ from goatrl.cli.console import (
     progress_bar,
 )
 from goatrl.cli.datasets import ensure
+from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
 from goatrl.data.problems import Problem, declared_symmetry, open_problem
 from goatrl.evaluation import environments
+from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import loading
@@ -164,16 +165,19 @@ class Evaluate:
 
     Any Gymnasium environment works whose observations are a dictionary of observation,
     achieved_goal and desired_goal. Episodes are seeded, so all agents are evaluated on the same
-    starts and goals. They are as long as those in the data, unless the environment ends them
-    earlier. Agents act in [-1, 1]; if the action space has other bounds, actions are rescaled to
-    them. Success is the share of episodes within the goal threshold at the final step. The return
-    is the number of steps within it.
+    starts and goals. They are as long as those in the data, or as --horizon says, unless the
+    environment ends them earlier. Agents act in [-1, 1]; if the action space has other bounds,
+    actions are rescaled to them. Success is the share of episodes within the goal threshold at the
+    final step, or with --success flag the share of which the environment itself says so then. The
+    return is the number of such steps.
 
     Examples:
       goat evaluate runs/goat
       goat evaluate runs/goat --tasks R20
       goat evaluate runs/reach --group reach-left-right
       goat evaluate runs/mine --environment my_module:MyWorld-v0
+      goat evaluate runs/maze --environment gymnasium_robotics:PointMaze_UMaze-v3
+        --environment-args '{"continuing_task": false}' --success flag
       goat evaluate runs/push-online
       goat evaluate runs/my --algorithm my_algorithm.py
     """
@@ -188,6 +192,9 @@ class Evaluate:
     """Evaluate in this registered Gymnasium environment instead. MODULE:ID first imports the module
     that registers it, which may be in the current folder.
     """
+    environment_args: EnvironmentArgs = None
+    horizon: Horizon = None
+    success: SuccessRule = "threshold"
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment; 100 if omitted."""
     algorithm: OwnAlgorithm = None
@@ -199,12 +206,13 @@ class Evaluate:
             raise GoatError(
                 "evaluate either in an --environment or on the --tasks of a --group, not both"
             )
-        where = self._group(trained) if self.environment is None else self.environment
+        named = environment_of(self.environment, self.environment_args, self.horizon, self.success)
+        where = self._group(trained) if named is None else named
         check_place(where, trained.spec, self.episodes)
         if trained.unfinished:
             console.print(f"{self.folder} {trained.unfinished}")
         table = evaluate_agents(trained, where, self.tasks, self.episodes)
-        name = where.label if isinstance(where, TaskGroup) else where
+        name = where.label if isinstance(where, TaskGroup) else where.id
         shown = Table(title=f"{trained.label} on {name}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
             shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
@@ -228,7 +236,7 @@ class Evaluate:
         return group
 
 
-def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> None:
+def check_place(where: TaskGroup | Environment, spec: Spec, episodes: int | None) -> None:
     """Refuse an environment in which agents cannot be evaluated. Otherwise print a note on how it
     takes actions, if there is one.
     """
@@ -238,16 +246,16 @@ def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> Non
                 "tasks have a fixed number of episodes; use --episodes only with --environment"
             )
         return
-    here = str(Path.cwd())
-    if here not in sys.path:  # the command is not in the folder of the user's modules
-        sys.path.append(here)
     note = environments.check(where, spec, environments.EPISODES if episodes is None else episodes)
     if note:
         console.print(f"note: {note}", highlight=False, markup=False)
 
 
 def evaluate_agents(
-    trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None
+    trained: Agents,
+    where: TaskGroup | Environment,
+    only: Sequence[str] = (),
+    episodes: int | None = None,
 ) -> pa.Table:
     """Evaluate all agents of a run on a group's tasks or in an environment. Every episode becomes a
     row of the run's records.
