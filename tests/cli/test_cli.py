@@ -356,7 +356,7 @@ def test_an_additional_column_belongs_to_one_suite(capsys: pytest.CaptureFixture
 def test_bench_runs_several_suites_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["--groups", GROUP, "--algorithms", "cql_her", "--seeds", "1", "--updates", "8"]
     suites = ["pointreach", "pointreach-cql-alpha"]
-    assert goat("bench", *line, "--out", "out", "--no-yes", *suites) == 0
+    assert goat("bench", *suites, *line, "--out", "out") == 0
     shown = capsys.readouterr().out
     assert "pointreach: 1 cell of 1 seed, 1 to run" in shown
     assert "pointreach-cql-alpha: 5 cells of 1 seed, 5 to run" in shown

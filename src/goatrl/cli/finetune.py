@@ -10,7 +10,8 @@ from tyro.conf import Positional, arg
 from goatrl.cli.console import OwnAlgorithm, console, load_own, plural
 from goatrl.cli.environments import EnvironmentArgs, Horizon, environment_of
 from goatrl.cli.online import follow
-from goatrl.runs import finetune
+from goatrl.cli.progress import Log
+from goatrl.runs import finetune, trackers
 from goatrl.runs.offline import Run
 from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.types import GoatError
@@ -54,16 +55,19 @@ class Finetune:
     """Number of seeds to train from scratch, with --random only; 5 if omitted."""
     episodes: Annotated[int, arg(metavar="N")] = finetune.EPISODES
     """Number of episodes to collect per seed."""
+    log: Log = ()
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
+        trackers.check(self.log)
         plan = self._plan()
         run = OnlineRun(self.out)
         run.prepare(plan)
         if run.rounds() == plan.rounds:
             console.print(f"already fine-tuned: {run.checkpoint_path}")
         else:
-            follow(run, plan, f"{self.random or self.folder}, {plural(len(plan.members), 'seed')}")
+            title = f"{self.random or self.folder}, {plural(len(plan.members), 'seed')}"
+            follow(run, plan, title, self.log)
         curves = run.curves().values()
         before, after = (
             f"{100 * np.mean([curve[place][1] for curve in curves]):.1f} %" for place in (0, -1)

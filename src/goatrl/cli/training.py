@@ -14,14 +14,13 @@ from goatrl.cli.console import (
     OwnAlgorithm,
     console,
     load_own,
-    losses,
     out_of_range,
     pairs,
     plural,
-    progress_bar,
 )
 from goatrl.cli.datasets import ensure
 from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
+from goatrl.cli.progress import Log, shown, training_bar
 from goatrl.data.problems import Problem, declared_symmetry, open_problem
 from goatrl.evaluation import environments
 from goatrl.evaluation.environments import Environment
@@ -30,6 +29,7 @@ from goatrl.evaluation.summary import per_task
 from goatrl.experiments import loading
 from goatrl.learn import symmetry
 from goatrl.report import tables
+from goatrl.runs import trackers
 from goatrl.runs.folder import Agents, RunFolder
 from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.tasks import Task, TaskGroup
@@ -78,11 +78,14 @@ class Train:
     batch_size: Annotated[int | None, arg(metavar="N")] = None
     """Batch size; the group's if omitted."""
 
+    log: Log = ()
+
     yes: bool = False
     """Make the group's dataset without asking if it is missing."""
 
     def run(self) -> None:
         entry = algorithms.resolve(self.algorithm)  # refuse a misspelt name before making a dataset
+        trackers.check(self.log)
         if self.group is not None and self.data is None:
             ensure([self.group], self.yes)
         problem = open_problem(self.group, self.data, self.goal_threshold)
@@ -105,7 +108,7 @@ class Train:
         if note:
             console.print(f"note: {note}", highlight=False)
         if train_with_progress(
-            run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}"
+            run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}", self.log
         ):
             console.print(f"trained: {run.checkpoint_path}")
         option, argument = (
@@ -135,7 +138,13 @@ class Train:
         return {"symmetry": text}
 
 
-def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
+def train_with_progress(
+    run: Run,
+    config: RunConfig,
+    problem: Problem,
+    title: str,
+    log: Sequence[trackers.Kind] = (),
+) -> bool:
     """Train to the end, or resume and train to the end, and show progress. False if there was
     nothing left to do.
     """
@@ -144,17 +153,12 @@ def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: st
         return False
     if run.step():
         console.print(f"resuming from update {run.step()} of {config.updates}")
-    with progress_bar() as progress:
-        bar = progress.add_task(
-            title, total=config.updates, completed=run.step(), losses="compiling"
-        )
-        run.train(
-            config,
-            problem,
-            on_report=lambda step, metrics: progress.update(
-                bar, completed=step, losses=losses(metrics)
-            ),
-        )
+    about = {"algorithm": config.algorithm, "group": config.group, **config.hyperparameters}
+    with (
+        trackers.opened(log, run.folder, about) as listeners,
+        training_bar(title, run.step(), config.updates, listeners) as report,
+    ):
+        run.train(config, problem, on_report=report)
     return True
 
 
@@ -213,16 +217,16 @@ class Evaluate:
             console.print(f"{self.folder} {trained.unfinished}")
         table = evaluate_agents(trained, where, self.tasks, self.episodes)
         name = where.label if isinstance(where, TaskGroup) else where.id
-        shown = Table(title=f"{trained.label} on {name}", title_justify="left")
+        results = Table(title=f"{trained.label} on {name}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
-            shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
+            results.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for each in per_task(table):
             found = (each.success, each.returns)
             numbers = [
                 tables.number(values.mean(), tables.deviation(values), 2) for values in found
             ]
-            shown.add_row(each.task, each.split, *numbers, str(each.episodes))
-        console.print(shown)
+            results.add_row(each.task, each.split, *numbers, str(each.episodes))
+        console.print(results)
         console.print(f"wrote {RunFolder(self.folder).episodes_path}")
 
     def _group(self, trained: Agents) -> TaskGroup:
@@ -261,16 +265,16 @@ def evaluate_agents(
     row of the run's records.
     """
     members, state = trained.members, trained.state
-    with progress_bar() as progress:
-        bar = progress.add_task(f"evaluating {plural(len(members), 'seed')}", total=None, losses="")
+    at_once = isinstance(where, TaskGroup) and not where.family.simulated
+    with shown(f"evaluating {plural(len(members), 'seed')}", hidden=at_once) as progress:
 
         def show(done: int, total: int) -> None:
-            progress.update(bar, completed=done, total=total)
+            progress.total = total
+            progress.report(done, {})
 
         if isinstance(where, TaskGroup):
             chosen: list[Task] = [where.task(name) for name in only]
             table = evaluate(members, state, where, chosen or None, show)
-            progress.update(bar, visible=where.family.simulated)  # other tasks finish at once
         else:
             count = environments.EPISODES if episodes is None else episodes
             table = environments.evaluate(members, state, trained.spec, where, count, show)
