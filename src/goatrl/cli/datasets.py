@@ -21,7 +21,7 @@ def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
     assert group.collection is not None
 
     def describe(found: Mapping[str, float]) -> str:
-        return f"kept {100 * found['share']:.0f} % of those simulated" if found else ""
+        return f"{100 * found['share']:.0f} % of those simulated kept" if found else ""
 
     with shown(
         group.name, total=group.collection.episodes, first="starting", describe=describe
