@@ -260,6 +260,38 @@ def test_what_does_not_fit_is_one_clear_line(
     assert "\n" not in str(refused.value)
 
 
+@pytree
+class Steering:
+    """Accelerates at the goal and brakes; walls are in its way."""
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        ahead = goal - observation[..., :2] + state.params["aside"]
+        return jnp.clip(5.0 * ahead - 2.0 * observation[..., 2:], -1.0, 1.0)
+
+
+def test_a_maze_of_gymnasium_robotics() -> None:
+    """Its flag is 0.45 around the goal, at which it ends if it is told so."""
+    spec = Spec(observation_dim=4, goal_dim=2, action_dim=2, horizon=60, goal_threshold=0.45)
+    state = acting(aside=jnp.zeros((1, 1, 1)))
+
+    def found(success: environments.Success, **arguments: Any) -> list[dict[str, Any]]:
+        name = "gymnasium_robotics:PointMaze_UMaze-v3"
+        where = Environment(name, arguments, success=success)
+        return environments.evaluate([(Steering(), 0)], state, spec, where, 8).to_pylist()
+
+    ended = found("flag", continuing_task=False)
+    assert ended == [
+        {**row, "task": ended[0]["task"]} for row in found("threshold", continuing_task=False)
+    ]
+    met = [row["success"] for row in ended]
+    assert 0 < sum(met) < 8, "there is a wall"
+    assert [len(row["path"]) < 2 * 61 for row in ended] == met
+    assert [row["return"] for row in ended] == list(map(int, met))
+    whole = found("flag", continuing_task=True)
+    assert {len(row["path"]) for row in whole} == {2 * 61}
+    assert max(row["return"] for row in whole) > 10, "it stays"
+
+
 def test_no_episode_is_refused() -> None:
     with pytest.raises(GoatError, match="number of episodes must be at least 1, not 0"):
         judge("Point", 1.0, episodes=0)

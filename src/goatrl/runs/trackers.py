@@ -73,7 +73,7 @@ class WandB:
 # The module that each needs, and the package to install for it.
 CLIENTS: dict[str, tuple[Any, str, str]] = {
     "tensorboard": (TensorBoard, "tensorboard.summary", "tensorboard"),
-    "mlflow": (MLflow, "mlflow", "mlflow-skinny"),
+    "mlflow": (MLflow, "mlflow", "mlflow"),
     "wandb": (WandB, "wandb", "wandb"),
 }
 assert set(CLIENTS) == set(get_args(Kind))
