@@ -4,7 +4,8 @@ importing registers them.
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -17,6 +18,8 @@ THRESHOLD = 0.5
 class Point(gymnasium.Env):
     """Moves by up to 1 in both coordinates; from around the origin to goals up to 4 away."""
 
+    alone: ClassVar[Any] = None  # the last one made, while there is one
+
     def __init__(
         self,
         actions: Space | None = None,
@@ -26,6 +29,9 @@ class Point(gymnasium.Env):
         fails: str = "",
         flag: str = "",
     ) -> None:
+        if fails == "several" and Point.alone is not None and Point.alone() is not None:
+            raise OSError("there can be only one")
+        Point.alone = weakref.ref(self)
         if fails == "init":
             raise OSError("no licence\nfor this simulator")
         seen = {"observation": size, "achieved_goal": 2, "desired_goal": 2}
@@ -90,4 +96,5 @@ _register("Buttons", actions=Discrete(4))
 _register("Flat", actions=Box(-1.0, 1.0, (3,)))
 _register("Unmade", fails="init")
 _register("Broken", fails="step")
+_register("Single", fails="several")
 gymnasium.register("worlds/Plain-v0", entry_point=Plain)

@@ -122,6 +122,22 @@ def test_the_number_of_copies_and_of_agents_changes_no_episode(
         assert found(1)[0].equals(first)
 
 
+def test_one_copy_will_do() -> None:
+    table, several = judge("Single", 1.0, 0.5), judge("Point", 1.0, 0.5)
+    assert table.drop_columns("task").equals(several.drop_columns("task"))
+
+
+def test_progress_is_told_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "SIDE_BY_SIDE", 4)
+    told: list[tuple[int, int]] = []
+    state = acting(drift=jnp.zeros((2, 1, 1)))
+    members = [(Walker(1.0), 0), (Walker(0.5), 1)]
+    where = Environment("worlds:worlds/Short-v0")  # ends after 3 steps
+    environments.evaluate(members, state, SPEC, where, 5, lambda *done: told.append(done))
+    ends = [before + step for before in (0, 8, 16) for step in (1, 2, 8)]
+    assert told == [(end, 3 * HORIZON) for end in ends]
+
+
 def test_arguments_reach_the_constructor() -> None:
     table, named = judge("Point", 1.0, arguments={"ends": True}), judge("Ends", 1.0)
     assert set(table.column("task").to_pylist()) == {"worlds/Point-v0 (ends=true)"}

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import itertools
 import json
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +29,7 @@ from goatrl.types import GoatError, Spec, TrainState, distance, reached, unknown
 
 EPISODES = 100
 FIRST_SEED = 1_000_000  # of the episodes: data tends to be collected with small numbers
-SIDE_BY_SIDE = 32  # about how many environments are open at a time
+SIDE_BY_SIDE = 32  # the most copies of an environment that are open at a time
 ROWS = 32  # episodes that a policy sees at once, whether or not there are so many
 LONGEST_PATH = 3  # numbers of a goal up to which paths are recorded
 FLAGS = ("success", "is_success")  # in an environment's info, the first that is there
@@ -71,6 +70,10 @@ class Environment:
 
     def steps(self, spec: Spec) -> int:
         return spec.horizon if self.horizon is None else self.horizon
+
+
+class NotCreated(GoatError):
+    """A constructor has failed."""
 
 
 class Taken(NamedTuple):
@@ -155,8 +158,9 @@ def side_by_side(
     """The name of an environment, and what each member does in the episodes of these seeds.
     `agents` are the algorithms and their states.
 
-    Environments are opened some at a time, and their number changes no episode: a policy always
-    sees as many, as matrix products of few rows are compiled to round differently.
+    Copies of the environment are opened, as many as its constructor allows, and their number
+    changes no episode: a policy always sees as many, as matrix products of few rows are compiled to
+    round differently.
     """
     # Policies act where the environments are, on the processor.
     agents = jax.device_put(agents, jax.devices("cpu")[0])
@@ -164,37 +168,42 @@ def side_by_side(
         partial(act, *jax.tree.map(lambda leaf, m=member: leaf[m : m + 1], agents))
         for member in range(members)
     ]
-    rounds = min(-(-len(seeds) * members // SIDE_BY_SIDE), len(seeds))
-    side = -(-len(seeds) // rounds)
-    firsts = range(0, len(seeds), side)
-    done = itertools.count(1)
-    seen, aims = (
-        np.zeros((members, ROWS, size), np.float32)
-        for size in (spec.observation_dim, spec.goal_dim)
-    )
+    shown = [
+        np.zeros((1, ROWS, size), np.float32) for size in (spec.observation_dim, spec.goal_dim)
+    ]
 
-    def policy(observations: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        if on_progress is not None:
-            on_progress(next(done), len(firsts) * where.steps(spec))
-        seen[:, :side] = observations.reshape(members, side, -1)
-        aims[:, :side] = goals.reshape(members, side, -1)
-        actions = [
-            np.asarray(mine(seen[m : m + 1], aims[m : m + 1]))[0, :side]
-            for m, mine in enumerate(alone)
-        ]
-        return np.concatenate(actions)
+    def policy(who: np.ndarray, observations: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        actions = np.zeros((len(who), spec.action_dim), np.float32)
+        for member in np.unique(who):
+            rows = np.flatnonzero(who == member)
+            for whole, part in zip(shown, (observations, goals), strict=True):
+                whole[0, : len(rows)] = part[rows]
+            actions[rows] = np.asarray(alone[member](*shown))[0, : len(rows)]
+        return actions
 
     parts = []
-    with opened(where, spec, members * side) as worlds:
+    steps = where.steps(spec)
+    with _some_opened(where, spec, min(SIDE_BY_SIDE, members * len(seeds))) as worlds:
         assert worlds.spec is not None
-        for first in firsts:
-            some = list(seeds[first : first + side])
-            full = [*some, *some[:1] * (side - len(some))]  # the last round may not be full
-            taken = rollout(worlds, policy, full * members, spec, where)
-            parts.append([array.reshape(members, side, *array.shape[1:]) for array in taken])
+        all_of_them = np.arange(members * len(seeds))
+        firsts = range(0, len(all_of_them), worlds.num_envs)
+
+        def told(before: int, step: int) -> None:
+            if on_progress is not None:
+                on_progress(before * steps + step, len(firsts) * steps)
+
+        for done, first in enumerate(firsts):
+            # the last round may not be full
+            which = np.resize(all_of_them[first : first + worlds.num_envs], worlds.num_envs)
+            who, episodes = np.divmod(which, len(seeds))
+            drawn = [seeds[episode] for episode in episodes]
+            parts.append(
+                rollout(worlds, partial(policy, who), drawn, spec, where, partial(told, done))
+            )
         name = worlds.spec.id
-    joined = [np.concatenate(part, axis=1)[:, : len(seeds)] for part in zip(*parts, strict=True)]
-    return name, [Taken(*(array[member] for array in joined)) for member in range(members)]
+    joined = [np.concatenate(part)[: len(all_of_them)] for part in zip(*parts, strict=True)]
+    each = [np.split(array, members) for array in joined]
+    return name, [Taken(*mine) for mine in zip(*each, strict=True)]
 
 
 def rollout(
@@ -203,8 +212,9 @@ def rollout(
     seeds: Sequence[int],
     spec: Spec,
     where: Environment,
+    on_step: Callable[[int], None] = lambda step: None,
 ) -> Taken:
-    """An episode of each environment.
+    """An episode of each environment. If all end early, the last step is still told.
 
     An environment that ends early begins another episode, which is not looked at.
     """
@@ -230,7 +240,9 @@ def rollout(
             seen["achieved_goal"],
         )
         lengths = np.where(terminated | truncated, np.minimum(lengths, step + 1), lengths)
-        if (lengths <= step + 1).all():
+        ended = (lengths <= step + 1).all()
+        on_step(steps if ended else step + 1)
+        if ended:
             break
     if where.success == "threshold":
         met = reached(achieved[:, 1:], goals[:, None], spec.goal_threshold)
@@ -268,7 +280,22 @@ def _stretched(actions: np.ndarray, space: Any) -> np.ndarray:
 @contextmanager
 def opened(where: Environment, spec: Spec, count: int) -> Iterator[VectorEnv]:
     """Copies of an environment that are closed in the end."""
-    worlds = open_copies(where, spec, count)
+    with _closed(open_copies(where, spec, count), where) as worlds:
+        yield worlds
+
+
+@contextmanager
+def _some_opened(where: Environment, spec: Spec, most: int) -> Iterator[VectorEnv]:
+    """The same, but a single one if there cannot be several at a time."""
+    worlds = None
+    with suppress(NotCreated):
+        worlds = open_copies(where, spec, most)
+    with _closed(worlds or open_copies(where, spec, 1), where) as found:
+        yield found
+
+
+@contextmanager
+def _closed(worlds: VectorEnv, where: Environment) -> Iterator[VectorEnv]:
     try:
         yield worlds
     finally:
@@ -321,7 +348,7 @@ def _make(name: str, arguments: Mapping[str, Any], count: int) -> VectorEnv:
             f"unknown environment '{name}' ({_short(error).rstrip('.')}){hint}"
         ) from None
     except Exception as error:  # a constructor can fail in many ways
-        raise GoatError(
+        raise NotCreated(
             f"environment '{name}' cannot be created ({type(error).__name__}: {_short(error)})"
         ) from error
 
