@@ -64,7 +64,9 @@ def test_a_cell_that_compiles_is_not_yet_training() -> None:
     cell = planned("push-left-right", "GOAT")
     board = LiveTable([cell], brief=Grid(SUITE).brief)
     board.show(Progress([cell], "compiling", 0, 1))
-    assert "compiling GOAT on Push Left-Right" in screen(board)
+    (line,) = (each for each in screen(board).splitlines() if "compiling" in each)
+    assert "compiling GOAT on Push Left-Right" in line
+    assert f"about {progress.usual()}" in line
     assert "%" not in screen(board)
     board.show(Progress([cell], "compiling", 1, 1))
     assert "compiling" not in screen(board)

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from goatrl import tasks
 from goatrl.cli.console import console, losses, progress_bar
-from goatrl.cli.progress import Pace
+from goatrl.cli.progress import Pace, usual
 from goatrl.experiments.experiment import Planned, Progress
 
 
@@ -81,7 +81,7 @@ class LiveTable:
     def _bar(self, progress: Progress) -> None:
         if progress.title not in self.rows:
             total = progress.total if progress.total > 1 else None  # nothing to show a share of
-            told = "" if progress.what == "compiling" else "starting"
+            told = f"about {usual()}" if progress.what == "compiling" else "starting"
             self.rows[progress.title] = self.bars.add_task(progress.title, total=total, losses=told)
         row = self.rows[progress.title]
         if progress.done:

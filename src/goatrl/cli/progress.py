@@ -122,6 +122,11 @@ def shown(
         display.close()
 
 
+def usual() -> str:
+    """How long a program compiles here."""
+    return estimate.duration(estimate.compilation())
+
+
 @contextmanager
 def training_bar(
     title: str,
@@ -131,7 +136,7 @@ def training_bar(
     describe: Describe = losses,
 ) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
     """Progress of a training, and the function that moves it. Trackers are told the same."""
-    first = f"compiling, about {estimate.duration(estimate.compilation())}"
+    first = f"compiling, about {usual()}"
     with shown(title, step, updates, first, describe) as display:
 
         def report(step: int, metrics: Mapping[str, float]) -> None:
