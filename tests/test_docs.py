@@ -62,6 +62,7 @@ def test_the_pages_with_commands_are_known() -> None:
         "command-line.md",
         "robots.md",
         "own-data.md",
+        "own-environment.md",
         "own-algorithm.md",
         "benchmark.md",
     }

@@ -4,7 +4,8 @@ importing registers them.
 
 from __future__ import annotations
 
-from typing import Any
+import weakref
+from typing import Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -17,6 +18,8 @@ THRESHOLD = 0.5
 class Point(gymnasium.Env):
     """Moves by up to 1 in both coordinates; from around the origin to goals up to 4 away."""
 
+    alone: ClassVar[Any] = None  # the last one made, while there is one
+
     def __init__(
         self,
         actions: Space | None = None,
@@ -24,7 +27,11 @@ class Point(gymnasium.Env):
         seeded: bool = True,
         size: int = 2,
         fails: str = "",
+        flag: str = "",
     ) -> None:
+        if fails == "several" and Point.alone is not None and Point.alone() is not None:
+            raise OSError("there can be only one")
+        Point.alone = weakref.ref(self)
         if fails == "init":
             raise OSError("no licence\nfor this simulator")
         seen = {"observation": size, "achieved_goal": 2, "desired_goal": 2}
@@ -33,6 +40,7 @@ class Point(gymnasium.Env):
         )
         self.action_space = Box(-1.0, 1.0, (2,), np.float32) if actions is None else actions
         self.ends, self.seeded, self.size, self.fails = ends, seeded, size, fails
+        self.flag = flag  # what its info calls success: x is right of the goal's
 
     def reset(
         self, *, seed: int | None = None, options: Any = None
@@ -53,7 +61,8 @@ class Point(gymnasium.Env):
             action = (action - (low + high) / 2) / ((high - low) / 2)
         self.place = self.place + action
         met = np.linalg.norm(self.place - self.goal) <= THRESHOLD
-        return self._seen(), 7.0, bool(met and self.ends), False, {}
+        told = {self.flag: bool(self.place[0] > self.goal[0])} if self.flag else {}
+        return self._seen(), 7.0, bool(met and self.ends), False, told
 
     def _seen(self) -> dict[str, np.ndarray]:
         return {
@@ -87,4 +96,5 @@ _register("Buttons", actions=Discrete(4))
 _register("Flat", actions=Box(-1.0, 1.0, (3,)))
 _register("Unmade", fails="init")
 _register("Broken", fails="step")
+_register("Single", fails="several")
 gymnasium.register("worlds/Plain-v0", entry_point=Plain)

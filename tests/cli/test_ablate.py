@@ -125,6 +125,13 @@ def test_own_data_in_an_own_environment(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out.count("already trained") == 2
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert Path("out/ablation.md").read_text() == text, "the same episodes, the same numbers"
+    told = ("--environment-args", '{"ends": true}', "--horizon", "4")
+    assert goat(*OWN, *told, *BRIEF, "--out", "out") == 0
+    where = "worlds:worlds/Point-v0 (ends=true, horizon=4)"
+    assert f"evaluated in {where}; mean" in Path("out/ablation.md").read_text()
+    rows = pq.read_table("out/gcsl/episodes.parquet").column("path").to_pylist()
+    assert max(map(len, rows[-10:])) == 2 * 5
+    capsys.readouterr()
     assert goat(*OWN, "--seeds", "3", "--updates", "40", "--out", "out") == 2
     assert "has another configuration (differs in seeds)" in capsys.readouterr().err
 
@@ -212,6 +219,8 @@ def test_a_rung_that_diverges_leaves_the_others(
         ((*OWN[:5], "worlds:worlds/Large-v0"), "does not fit: its observation has shape (3,)"),
         ((*OWN[:5], "worlds:worlds/Nothing-v0"), "unknown environment"),
         ((*OWN[:-1], "0"), "episodes must be at least 1"),
+        ((*OWN, "--horizon", "0"), "horizon must be at least 1"),
+        (("--group", GROUP, "--success", "flag"), "name it with --environment"),
         (("--data", "none.npz", *OWN[2:]), "no such file: none.npz"),
     ],
 )

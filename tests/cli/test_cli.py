@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from goatrl import algorithms
+import goatrl
+from goatrl import algorithms, tasks
 from goatrl import data as datasets
 from goatrl.evaluation.episodes import OnProgress, evaluate
 from goatrl.experiments import grid, records
+from goatrl.experiments.experiment import experiments
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Chunk, Diverged, Members
 from goatrl.types import Episodes, TrainState
@@ -190,11 +192,52 @@ def test_bad_files_are_one_helpful_line(
     assert not Path("executed").exists()
 
 
-def test_list_shows_everything(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_everything_on_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("list") == 0
     shown = capsys.readouterr().out
-    for name in (*algorithms.entries(), "pointreach-imbalanced-expert-10", "pointreach-cql-alpha"):
-        assert name[:20] in shown
+    names = (*algorithms.entries(), *tasks.groups(), *experiments())
+    assert set(names) <= set(shown.split())
+    lines = shown.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "about"),
+    [
+        ("algorithms", "gofar_binary_exp_relabel", "GOAT(tau)"),
+        ("groups", "pointreach-imbalanced-non-expert-10", "R10, R20"),
+        ("suites", "pointreach-cql-alpha", "9 × 11 cells"),
+    ],
+)
+def test_list_says_what_they_are(
+    kind: str, known: str, about: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert goat("list", kind) == 0
+    shown = capsys.readouterr().out
+    assert known in shown
+    assert about in shown
+    others = {"algorithms": algorithms.entries(), "groups": tasks.groups()}
+    assert [name for name, each in others.items() if set(each) <= set(shown.split())] == (
+        [kind] if kind in others else []
+    )
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("--version") == 0
+    assert capsys.readouterr().out == f"goat {goatrl.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [["train", "bc"], ["data", "make"], ["bench", "paper"]])
+def test_flags_have_no_opposite(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        goat(*command, "--help")
+    shown = capsys.readouterr().out
+    assert "--yes" in shown or "--all" in shown
+    assert "--no-" not in shown
+    with pytest.raises(SystemExit):
+        goat(*command, "--out", "x", "--no-yes")
+    assert "--no-yes" in capsys.readouterr().err
 
 
 def test_from_data_to_figure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -316,7 +359,7 @@ def test_an_additional_column_belongs_to_one_suite(capsys: pytest.CaptureFixture
 def test_bench_runs_several_suites_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     line = ["--groups", GROUP, "--algorithms", "cql_her", "--seeds", "1", "--updates", "8"]
     suites = ["pointreach", "pointreach-cql-alpha"]
-    assert goat("bench", *line, "--out", "out", "--no-yes", *suites) == 0
+    assert goat("bench", *suites, *line, "--out", "out") == 0
     shown = capsys.readouterr().out
     assert "pointreach: 1 cell of 1 seed, 1 to run" in shown
     assert "pointreach-cql-alpha: 5 cells of 1 seed, 5 to run" in shown

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from goatrl import tasks
 from goatrl.cli import live_table as module
+from goatrl.cli import progress
 from goatrl.cli.live_table import LiveTable
 from goatrl.experiments import suites
 from goatrl.experiments.experiment import Progress
@@ -63,7 +64,9 @@ def test_a_cell_that_compiles_is_not_yet_training() -> None:
     cell = planned("push-left-right", "GOAT")
     board = LiveTable([cell], brief=Grid(SUITE).brief)
     board.show(Progress([cell], "compiling", 0, 1))
-    assert "compiling GOAT on Push Left-Right" in screen(board)
+    (line,) = (each for each in screen(board).splitlines() if "compiling" in each)
+    assert "compiling GOAT on Push Left-Right" in line
+    assert f"about {progress.usual()}" in line
     assert "%" not in screen(board)
     board.show(Progress([cell], "compiling", 1, 1))
     assert "compiling" not in screen(board)
@@ -95,7 +98,26 @@ def test_a_cell_is_trained_evaluated_and_ready(monkeypatch: pytest.MonkeyPatch) 
     board.show(Progress([cell], "evaluating", 1, 4))
     assert "25 %" in screen(board)
     shown: list[str] = []
-    monkeypatch.setattr(module.console, "print", lambda text, markup: shown.append(text))
+    monkeypatch.setattr(module.console, "print", lambda text, **_: shown.append(text))
     board.show(Progress([cell], "evaluating", 1, 1, recorded=Evaluated()))  # type: ignore[arg-type]
     assert "96 50" in screen(board)
     assert shown[0].endswith("push-left-right, GOAT: 96 50"), "a log has a line for it"
+
+
+def test_a_log_shows_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(module, "console", Console(file=file, width=60))
+    now = [0.0]
+    clock = dataclasses.make_dataclass("Clock", ["monotonic"])(lambda: now[0])
+    for each in (module, progress):
+        monkeypatch.setattr(each, "time", clock)
+    cell = planned("push-left-right", "GOAT")
+    board = LiveTable([cell], brief=Grid(SUITE).brief)
+    for done in range(0, 101, 10):
+        board.show(Progress([cell], "training", done, 100, losses={"policy_loss": 0.5}))
+        now[0] += 12.0
+    told = "training GOAT on Push Left-Right"
+    assert file.getvalue().splitlines() == [
+        f"   {minutes} min  {told}, {share} %, policy 0.5"
+        for minutes, share in (("0.6", 30), ("1.2", 60), ("1.8", 90))
+    ], "a line every 30 s at most"

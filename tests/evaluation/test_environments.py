@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import goatrl
 from goatrl import cli
 from goatrl import data as datasets
 from goatrl.evaluation import environments
+from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import SCHEMA
 from goatrl.types import GoatError, Spec, TrainState, make_episodes, pytree
 from helpers import acting
@@ -36,10 +39,22 @@ class Walker:
         return jnp.clip(goal - observation, -self.speed, self.speed) + state.params["drift"]
 
 
-def judge(name: str, *speeds: float, episodes: int = 6, drift: float = 0.0) -> pa.Table:
+@pytree
+class Network:
+    """A network of two layers, whose sums round."""
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        hidden = jnp.tanh(jnp.concatenate([observation, goal], axis=-1) @ state.params["first"])
+        return jnp.tanh(hidden @ state.params["second"])
+
+
+def judge(
+    name: str, *speeds: float, episodes: int = 6, drift: float = 0.0, **options: Any
+) -> pa.Table:
     members = [(Walker(speed), seed) for seed, speed in enumerate(speeds)]
     state = acting(drift=jnp.full((len(members), 1, 1), drift))
-    return environments.evaluate(members, state, SPEC, f"worlds:worlds/{name}-v0", episodes)
+    where = Environment(f"worlds:worlds/{name}-v0", **options)
+    return environments.evaluate(members, state, SPEC, where, episodes)
 
 
 def paths(table: pa.Table) -> list[np.ndarray]:
@@ -82,6 +97,98 @@ def test_every_agent_meets_the_same_episodes_every_time(monkeypatch: pytest.Monk
     )
 
 
+def test_the_number_of_copies_and_of_agents_changes_no_episode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even in the last bit, though products of few rows round differently."""
+    rng = np.random.default_rng(0)
+    shapes = {"first": (3, 4, 256), "second": (3, 256, 2)}
+    weights = {
+        name: jnp.float32(rng.normal(0, 0.5 if name == "first" else 0.05, shape))
+        for name, shape in shapes.items()
+    }
+
+    def found(agents: int) -> list[pa.Table]:
+        members = [(Network(), seed) for seed in range(agents)]
+        state = acting(**{name: array[:agents] for name, array in weights.items()})
+        table = environments.evaluate(members, state, SPEC, Environment(POINT), 5)
+        return [table.slice(5 * seed, 5) for seed in range(agents)]
+
+    first, *_ = found(3)
+    assert len(np.unique(np.concatenate(paths(first)), axis=0)) > 40, "they do move"
+    assert found(1)[0].equals(first)
+    for copies in (1, 4, 32):
+        monkeypatch.setattr(environments, "SIDE_BY_SIDE", copies)
+        assert found(1)[0].equals(first)
+
+
+def test_one_copy_will_do() -> None:
+    table, several = judge("Single", 1.0, 0.5), judge("Point", 1.0, 0.5)
+    assert table.drop_columns("task").equals(several.drop_columns("task"))
+
+
+def test_progress_is_told_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environments, "SIDE_BY_SIDE", 4)
+    told: list[tuple[int, int]] = []
+    state = acting(drift=jnp.zeros((2, 1, 1)))
+    members = [(Walker(1.0), 0), (Walker(0.5), 1)]
+    where = Environment("worlds:worlds/Short-v0")  # ends after 3 steps
+    environments.evaluate(members, state, SPEC, where, 5, lambda *done: told.append(done))
+    ends = [before + step for before in (0, 8, 16) for step in (1, 2, 8)]
+    assert told == [(end, 3 * HORIZON) for end in ends]
+
+
+def test_arguments_reach_the_constructor() -> None:
+    table, named = judge("Point", 1.0, arguments={"ends": True}), judge("Ends", 1.0)
+    assert set(table.column("task").to_pylist()) == {"worlds/Point-v0 (ends=true)"}
+    assert table.drop_columns("task").equals(named.drop_columns("task"))
+    with pytest.raises(GoatError, match=r"Point-v0' cannot be created \(TypeError.*'end'"):
+        judge("Point", 1.0, arguments={"end": True})
+
+
+@pytest.mark.parametrize("steps", [3, 12])
+def test_the_horizon_is_the_users(steps: int) -> None:
+    table, whole = judge("Point", 0.25, horizon=steps), judge("Point", 0.25)
+    assert set(table.column("task").to_pylist()) == {f"worlds/Point-v0 (horizon={steps})"}
+    for row, path, full in zip(table.to_pylist(), paths(table), paths(whole), strict=True):
+        assert len(path) == steps + 1
+        both = min(steps, HORIZON) + 1
+        np.testing.assert_array_equal(path[:both], full[:both])
+        distance = np.linalg.norm(path - row["goal"], axis=-1)
+        assert row["success"] == (distance[-1] <= THRESHOLD)
+        assert row["return"] == (distance[1:] <= THRESHOLD).sum()
+    short = judge("Short", 1.0, horizon=5)
+    assert {len(path) for path in paths(short)} == {4}, "its time limit ends it earlier"
+
+
+@pytest.mark.parametrize("flag", environments.FLAGS)
+@pytest.mark.parametrize("ends", [False, True])
+def test_success_may_be_what_the_environment_says(flag: str, ends: bool) -> None:
+    options = {"arguments": {"flag": flag, "ends": ends}, "success": "flag"}
+    table = judge("Point", 0.3, episodes=20, drift=0.01, **options)
+    right = 0
+    for row, path in zip(table.to_pylist(), paths(table), strict=True):
+        flags = path[1:, 0] > row["goal"][0]
+        assert row["success"] == flags[-1]
+        assert row["return"] == flags.sum()
+        right += row["success"]
+    assert 0 < right < 20, "both happen"
+    (task,) = set(table.column("task").to_pylist())
+    assert task == f"worlds/Point-v0 (flag={flag}, ends={str(ends).lower()}, success=flag)"
+
+
+def test_a_missing_flag_is_refused_by_name() -> None:
+    with pytest.raises(GoatError, match=r"worlds/Point-v0 does not say whether .* --success thres"):
+        judge("Point", 1.0, success="flag")
+
+
+def test_options_that_make_no_sense() -> None:
+    with pytest.raises(GoatError, match="horizon must be at least 1, not 0"):
+        Environment(POINT, horizon=0)
+    with pytest.raises(GoatError, match="unknown rule of success 'flags'; did you mean flag"):
+        Environment(POINT, success="flags")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("name", ["Short", "Ends"])
 def test_the_environment_may_end_an_episode_earlier(name: str) -> None:
     table, whole = judge(name, 1.0), judge("Point", 1.0)
@@ -96,8 +203,8 @@ def test_the_environment_may_end_an_episode_earlier(name: str) -> None:
 
 
 def test_actions_are_stretched_to_the_bounds() -> None:
-    assert environments.check(POINT, SPEC) is None
-    note = environments.check("worlds:worlds/Wide-v0", SPEC)
+    assert environments.check(Environment(POINT), SPEC) is None
+    note = environments.check(Environment("worlds:worlds/Wide-v0"), SPEC)
     assert note is not None
     assert (
         "agents act in [-1, 1], the environment in Box([ 0. -2.], [4. 2.], (2,), float32)" in note
@@ -150,7 +257,7 @@ def test_actions_without_bounds_stay_as_they_are() -> None:
         ("worlds/Unmade-v0", "cannot be created (OSError: no licence for this simulator)"),
         (
             "worlds/Broken-v0",
-            "the environment failed in step (ZeroDivisionError: in the user's own code); add "
+            "worlds/Broken-v0 failed in step (ZeroDivisionError: in the user's own code); add "
             "--debug to see where",
         ),
     ],
@@ -162,9 +269,43 @@ def test_what_does_not_fit_is_one_clear_line(
     (tmp_path / "needy_world.py").write_text("import something_else\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(GoatError) as refused:
-        environments.evaluate([(Walker(1.0), 0)], acting(drift=jnp.zeros((1, 1, 1))), SPEC, name, 2)
+        environments.evaluate(
+            [(Walker(1.0), 0)], acting(drift=jnp.zeros((1, 1, 1))), SPEC, Environment(name), 2
+        )
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytree
+class Steering:
+    """Accelerates at the goal and brakes; walls are in its way."""
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        ahead = goal - observation[..., :2] + state.params["aside"]
+        return jnp.clip(5.0 * ahead - 2.0 * observation[..., 2:], -1.0, 1.0)
+
+
+def test_a_maze_of_gymnasium_robotics() -> None:
+    """Its flag is 0.45 around the goal, at which it ends if it is told so."""
+    spec = Spec(observation_dim=4, goal_dim=2, action_dim=2, horizon=60, goal_threshold=0.45)
+    state = acting(aside=jnp.zeros((1, 1, 1)))
+
+    def found(success: environments.Success, **arguments: Any) -> list[dict[str, Any]]:
+        name = "gymnasium_robotics:PointMaze_UMaze-v3"
+        where = Environment(name, arguments, success=success)
+        return environments.evaluate([(Steering(), 0)], state, spec, where, 8).to_pylist()
+
+    ended = found("flag", continuing_task=False)
+    assert ended == [
+        {**row, "task": ended[0]["task"]} for row in found("threshold", continuing_task=False)
+    ]
+    met = [row["success"] for row in ended]
+    assert 0 < sum(met) < 8, "there is a wall"
+    assert [len(row["path"]) < 2 * 61 for row in ended] == met
+    assert [row["return"] for row in ended] == list(map(int, met))
+    whole = found("flag", continuing_task=True)
+    assert {len(row["path"]) for row in whole} == {2 * 61}
+    assert max(row["return"] for row in whole) > 10, "it stays"
 
 
 def test_no_episode_is_refused() -> None:
@@ -229,6 +370,34 @@ def test_goat_evaluate(
         )
     assert goat("evaluate", "run", "--environment", "MyWorld-v0", "--episodes", "5") == 0
     assert pq.read_table("run/episodes.parquet").num_rows == 16 + 2 * 2 * 20
+    options = ("--environment-args", '{"ends": true}', "--horizon", "4", "--episodes", "3")
+    assert goat("evaluate", "run", "--environment", "MyWorld-v0", *options) == 0
+    task = "MyWorld-v0 (ends=true, horizon=4)"
+    assert pq.read_table("run/episodes.parquet").column("task").to_pylist()[-6:] == [task] * 6
+    again = goatrl.evaluate(
+        goatrl.load_agents("run"),
+        environment="MyWorld-v0",
+        environment_args={"ends": True},
+        horizon=4,
+        count=3,
+    )
+    assert again.equals(pq.read_table("run/episodes.parquet").slice(96, 6))
+    assert (
+        goat(
+            "figure",
+            "trajectories",
+            "run",
+            "--environment",
+            "MyWorld-v0",
+            *options,
+            "--out",
+            "paths.svg",
+        )
+        == 0
+    )
+    drawn = Path("paths.svg").read_text()
+    for text in ("goal coordinate 0", "goal coordinate 1", "goal threshold (0.5)", "seed 1"):
+        assert f"<!-- {text}" in drawn
     capsys.readouterr()
     for words, message in {
         (
@@ -246,6 +415,9 @@ def test_goat_evaluate(
             "5",
         ): "use --episodes only with --environment",
         (): "specify --group or --environment",
+        ("--horizon", "3"): "describe an environment; name it with --environment",
+        ("--environment", "MyWorld-v0", "--environment-args", "ends"): "is not JSON (Expecting",
+        ("--environment", "MyWorld-v0", "--environment-args", "[1]"): "must be a JSON object",
     }.items():
         assert goat("evaluate", "run", *words) == 2
         text = capsys.readouterr().err.strip()

@@ -68,11 +68,13 @@ def test_the_second_estimate_is_what_the_first_one_took(tmp_path: Path) -> None:
     estimate.learn(planned, measured, busy)
     again = estimate.seconds(planned)
     assert again.compiling == rates.compiling, "that was too short to say anything"
+    assert estimate.compilation() == estimate.COMPILATION
     assert again.training == pytest.approx(0.5 * measured["training"])
     assert again.evaluating == pytest.approx(0.5 * 7.0)
     estimate.learn(planned, {"compiling": 30.0}, 30.0)
     third = estimate.seconds(planned)
     assert third.compiling == pytest.approx(30.0)
+    assert estimate.compilation() == pytest.approx(15.0), "of each of two programs"
     assert third.training == again.training, "each kind is remembered for itself"
 
 

@@ -285,6 +285,27 @@ def shown(table: Sequence[Entry], width: int = 160) -> str:
     return buffer.getvalue()
 
 
+def test_a_wide_table_is_cut_between_columns_and_never_within() -> None:
+    labels = [f"algorithm {number}" for number in range(9)]
+    wide = [
+        dataclasses.replace(entry(100.0, None), column=label, task="Right2Right to Left2Left")
+        for label in labels
+    ]
+    parts = tables.terminal_parts(wide, decimals=1)
+    found = []
+    for part in parts:
+        buffer = io.StringIO()
+        Console(file=buffer, width=80, color_system=None).print(part)
+        lines = buffer.getvalue().splitlines()
+        assert "…" not in buffer.getvalue()
+        assert max(len(line.rstrip()) for line in lines) <= 80
+        found.append(lines[0].count("algorithm"))
+    assert sum(found) == 9
+    assert len(parts) == 3, "no more parts than needed: labels of 35 and columns of 13 characters"
+    alone = tables.terminal_parts(wide[:1])
+    assert len(alone) == 1
+
+
 def test_terminal_has_ours_above_the_papers() -> None:
     lines = shown(TABLE).splitlines()
     theirs = next(place for place, line in enumerate(lines) if "R10 (paper)" in line)

@@ -338,7 +338,7 @@ def test_another_agent_never_takes_the_folder(tmp_path: Path) -> None:
             "differs in by, hyperparameters",
         ),
         (
-            finetune.plan(Run(tmp_path / "moved"), group="reach-near-far", episodes=4),
+            finetune.plan(Run(tmp_path / "moved"), where="reach-near-far", episodes=4),
             "differs in group, evaluation",
         ),
     ]:
@@ -591,12 +591,12 @@ def test_random_networks_by_command(at_home: None) -> None:
             "pointreach-expert-10 has no robot to fine-tune on; groups that have one",
         ),
         (["tuned"], "tuned is not a run of `goat train`; specify one that is"),
-        (["alone"], "alone was trained without a task group; specify one with --group"),
+        (["alone"], "alone was trained without a task group; specify --group or --environment"),
         (["unsaved"], "unsaved has no checkpoint yet"),
         (["value"], "goat_v learns V(s, g); use --by own"),
         (["--random", "push-left"], "unknown task group 'push-left'; did you mean push-left-right"),
         (["--random", GROUP.name, "--seeds", "0"], "at least one seed"),
-        (["--random", GROUP.name, "--by", "own"], "omit --by and --group"),
+        (["--random", GROUP.name, "--by", "own"], "omit --by, --group and --environment"),
     ],
 )
 def test_errors_are_one_helpful_line(

@@ -58,6 +58,7 @@ Command = (
     | Annotated[View, command("view", View)]
     | Annotated[ExpertCommands, command("expert", ExpertCommands)]
 )
+CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --yes has no --no-yes
 NESTED: dict[str, Any] = {"data": Data, "expert": Expert, "figure": Figures}
 ABOUT = (
     "Offline goal-conditioned reinforcement learning that generalises to goals its data never "
@@ -71,17 +72,20 @@ def parse(words: list[str]) -> Any:
     if words[:1] and not words[0].startswith("-") and words[0] not in names:
         raise unknown("command", words[0], names)
     if words[:1] and words[0] in NESTED:
-        return tyro.cli(NESTED[words[0]], prog=f"goat {words[0]}", args=words[1:])
+        return tyro.cli(NESTED[words[0]], prog=f"goat {words[0]}", args=words[1:], config=CONFIG)
     about = (
         f"{ABOUT}\nVersion {goatrl.__version__}. Add --debug to any command to see the "
         "traceback of an error."
     )
-    return tyro.cli(Command, prog="goat", args=words, description=about)
+    return tyro.cli(Command, prog="goat", args=words, description=about, config=CONFIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code is 0, 1 (a run failed), 2 (bad usage) or 130 (interrupted)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given == ["--version"]:
+        print(f"goat {goatrl.__version__}")
+        return 0
     debug = "--debug" in given
     try:
         parsed = parse([word for word in given if word != "--debug"])

@@ -15,6 +15,7 @@ from tyro.conf import arg
 
 from goatrl.cli.console import console, plural
 from goatrl.cli.datasets import ensure
+from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
 from goatrl.cli.training import (
     check_place,
     evaluate_agents,
@@ -23,6 +24,7 @@ from goatrl.cli.training import (
 )
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import write_text
+from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import statistics, suites
 from goatrl.experiments.claims import Outcome, side
@@ -66,6 +68,9 @@ class Ablate:
     """The Gymnasium environment to evaluate in, as for `goat evaluate`. MODULE:ID imports the
     module first.
     """
+    environment_args: EnvironmentArgs = None
+    horizon: Horizon = None
+    success: SuccessRule = "threshold"
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """The distance within which a goal counts as reached. Required with --environment, unless the
     Minari metadata of the data has it.
@@ -118,7 +123,11 @@ class Ablate:
                 )
             )
         if rungs:
-            evaluated = f"on {where.label}" if isinstance(where, TaskGroup) else f"in {where}"
+            evaluated = (
+                f"on {where.label}"
+                if isinstance(where, TaskGroup)
+                else f"in {where.id}{where.settings}"
+            )
             source = self.data if self.data is not None else self.group
             about = f"{plural(configs[0].updates, 'update')} on {source}, evaluated {evaluated}"
             spread = "mean ± standard deviation over " if self.seeds > 1 else ""
@@ -126,11 +135,14 @@ class Ablate:
         if failures:
             raise Diverged("; ".join(failures))
 
-    def _open(self) -> tuple[TaskGroup | str, Problem]:
+    def _open(self) -> tuple[TaskGroup | Environment, Problem]:
         """Where agents are evaluated and what they are trained on. A mismatch is refused before
         anything is trained.
         """
-        if (self.environment is None) == (self.group is None):
+        environment = environment_of(
+            self.environment, self.environment_args, self.horizon, self.success
+        )
+        if (environment is None) == (self.group is None):
             raise GoatError(
                 "choose where to evaluate: in your own environment (--environment ID and "
                 "--goal-threshold DISTANCE) or on all tasks of a task group (--group GROUP)"
@@ -141,7 +153,7 @@ class Ablate:
             raise GoatError("specify your dataset with --data FILE")
         problem = open_problem(self.group, self.data, self.goal_threshold)
         note_actions(problem)
-        where = problem.group or self.environment
+        where = problem.group or environment
         assert where is not None
         check_place(where, problem.spec, self.episodes)
         return where, problem

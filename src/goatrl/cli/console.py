@@ -72,7 +72,7 @@ def dataset_files(texts: Sequence[str]) -> dict[str, Path]:
     return {name: Path(file) for name, file in pairs(texts, "a dataset: write GROUP=FILE").items()}
 
 
-def progress_bar(hidden: bool = False) -> Progress:
+def progress_bar() -> Progress:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=10),
@@ -80,7 +80,7 @@ def progress_bar(hidden: bool = False) -> Progress:
         TextColumn("[dim]{task.fields[losses]}[/dim]"),
         TimeRemainingColumn(elapsed_when_finished=True, compact=True),
     )
-    return Progress(*columns, console=console, disable=hidden)
+    return Progress(*columns, console=console)
 
 
 def losses(metrics: Mapping[str, float]) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from goatrl import tasks
-from goatrl.cli.console import console, progress_bar
+from goatrl.cli.console import console
+from goatrl.cli.progress import shown
 from goatrl.data import MissingDataset, cache, collect
 from goatrl.runs.folder import Interrupted
 from goatrl.tasks import TaskGroup
@@ -16,14 +17,18 @@ from goatrl.types import GoatError
 
 @contextmanager
 def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
-    """A progress bar for a dataset that is being collected, and how to resume on Ctrl-C."""
-    with progress_bar() as progress:
-        assert group.collection is not None
-        bar = progress.add_task(group.name, total=group.collection.episodes, losses="starting")
+    """Progress of a dataset that is being collected, and how to resume on Ctrl-C."""
+    assert group.collection is not None
+
+    def describe(found: Mapping[str, float]) -> str:
+        return f"{100 * found['share']:.0f} % of those simulated kept" if found else ""
+
+    with shown(
+        group.name, total=group.collection.episodes, first="starting", describe=describe
+    ) as progress:
 
         def show(kept: int, count: int, simulated: int) -> None:
-            share = f", {100 * kept / simulated:.0f} % of those simulated" if simulated else ""
-            progress.update(bar, completed=kept, losses=f"{kept:,} of {count:,} kept{share}")
+            progress.report(kept, {"share": kept / simulated} if simulated else {})
 
         try:
             yield show

@@ -9,12 +9,15 @@ import pyarrow as pa
 from tyro.conf import Positional, arg
 
 from goatrl import tasks
-from goatrl.cli.console import OwnAlgorithm, command, console, dataset_files, load_own
+from goatrl.cli.console import OwnAlgorithm, command, console, dataset_files, load_own, plural
+from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
 from goatrl.data.problems import open_problem
 from goatrl.disk.files import write_text
+from goatrl.evaluation import environments
+from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.uncertainty import rank_by_weight, value_spread
-from goatrl.experiments import curves, finetuning, grid, records, statistics, suites
+from goatrl.experiments import curves, finetuning, grid, loading, records, statistics, suites
 from goatrl.report import data_figures, figures, maps, tables
 from goatrl.report import finetuning as tuning
 from goatrl.runs.offline import Run
@@ -38,17 +41,26 @@ def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
 
 @dataclasses.dataclass(frozen=True)
 class FigureTrajectories:
-    """Draw each agent's trajectories with its dataset and goals, as in the paper's first figure.
+    """Draw each agent's trajectories with its dataset and goals, as in the paper's first figure; or
+    the paths of a run's agents in your own environment, in the first two coordinates of a goal.
 
     Examples:
       goat figure trajectories results/pointreach --out trajectories.png
       goat figure trajectories runs/goat --out paths.png
+      goat figure trajectories runs/mine --environment my_module:MyWorld-v0 --out paths.png
     """
 
     folder: Positional[Path]
     """A folder of records, or a run of `goat train`."""
     out: Path
     """The image file (.png, .svg, .pdf)."""
+    environment: Annotated[str | None, arg(metavar="ID")] = None
+    """Draw a run's episodes in this Gymnasium environment, as for `goat evaluate`."""
+    environment_args: EnvironmentArgs = None
+    horizon: Horizon = None
+    success: SuccessRule = "threshold"
+    episodes: Annotated[int, arg(metavar="N")] = 20
+    """Number of episodes in the environment."""
     task: str = "R10"
     """The task whose goals are drawn."""
     suite: str = "pointreach"
@@ -59,6 +71,10 @@ class FigureTrajectories:
 
     def run(self) -> None:
         load_own(self.algorithm)
+        where = environment_of(self.environment, self.environment_args, self.horizon, self.success)
+        if where is not None:
+            self._in_environment(where)
+            return
         run = Run(self.folder)
         group, rows = self._of_run(run) if run.config_path.exists() else self._of_records()
         task = group.task(self.task)
@@ -66,13 +82,26 @@ class FigureTrajectories:
         figures.save(figures.trajectories(rows, task.name, task.bound, present), self.out)
         console.print(f"wrote {self.out}")
 
+    def _in_environment(self, where: Environment) -> None:
+        trained = loading.of_run(self.folder)
+        spec = trained.spec
+        if not 2 <= spec.goal_dim <= environments.LONGEST_PATH:
+            raise GoatError(
+                f"{self.folder} has goals of {plural(spec.goal_dim, 'number')}; paths are drawn "
+                f"for goals of 2 to {environments.LONGEST_PATH}"
+            )
+        environments.check(where, spec, self.episodes)
+        table = environments.evaluate(trained.members, trained.state, spec, where, self.episodes)
+        figures.save(figures.paths_in_environment(table, spec.goal_threshold), self.out)
+        console.print(f"wrote {self.out}")
+
     def _of_run(self, run: Run) -> tuple[TaskGroup, Paths]:
         problem, trained = run.problem(), run.agents()
         group = problem.group
         if group is None or not group.family.records_paths:
             raise GoatError(
-                f"{self.folder} is not a PointReach run, and only those have trajectories to draw; "
-                "film robots with `goat view`"
+                f"{self.folder} is not a PointReach run, and only those have trajectories to draw "
+                "without an --environment; film robots with `goat view`"
             )
         evaluated = evaluate(trained.members, trained.state, group, [group.task(self.task)])
         return group, {group.label: (problem.episodes, {trained.label: evaluated})}

@@ -1,6 +1,7 @@
 """goat list"""
 
 import dataclasses
+import textwrap
 
 from rich.table import Table
 from tyro.conf import Positional
@@ -19,49 +20,73 @@ class List:
 
     Examples:
       goat list
+      goat list algorithms
       goat list goat --group pointreach-expert-10
     """
 
-    algorithm: Positional[str | None] = None
-    """Show the hyper-parameters of this algorithm, under the names that --set takes."""
+    what: Positional[str | None] = None
+    """algorithms, groups or suites, to list them with what they are; or an algorithm, to show its
+    hyper-parameters under the names that --set takes. The names of all if omitted.
+    """
     group: str | None = None
     """Show the values for this task group."""
 
     def run(self) -> None:
-        if self.algorithm is not None:
-            entry = algorithms.resolve(self.algorithm)
-            table = Table(title=f"{entry.name}: {entry.summary}", title_justify="left")
-            table.add_column("hyper-parameter")
-            table.add_column("value", justify="right")
-            for name, value in hyperparameters(entry.build(settings_of(self.group))).items():
-                table.add_row(name, str(value))
-            console.print(table)
-            return
-        for title, rows in (
-            (
-                "Algorithms",
-                [
-                    (e.name, e.label, e.summary)
-                    for e in sorted(algorithms.entries().values(), key=lambda e: e.name)
-                ],
-            ),
-            (
-                "Task groups",
-                [
-                    (g.name, g.label, ", ".join(t.name for t in g.tasks))
-                    for g in tasks.groups().values()
-                ],
-            ),
-            (
-                "Suites",
-                [
-                    (s.name, f"{len(s.groups)} × {len(s.columns)} cells", s.summary)
-                    for s in experiments().values()
-                ],
-            ),
-        ):
-            table = Table(title=title, title_justify="left", show_header=False)
+        if self.what is None:
+            self._names()
+        elif self.what in KINDS:
+            table = Table(title=TITLES[self.what], title_justify="left", show_header=False)
             table.add_column(no_wrap=True)  # names that users type are never truncated
-            for row in rows:
+            for row in KINDS[self.what]():
                 table.add_row(*row)
             console.print(table)
+        else:
+            self._numbers(self.what)
+
+    def _names(self) -> None:
+        for kind, title in TITLES.items():
+            names = "  ".join(row[0] for row in KINDS[kind]())
+            lines = textwrap.wrap(
+                names,
+                min(console.width, 100) - 2,
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            console.print(title, style="bold")
+            console.print(textwrap.indent("\n".join(lines), "  "), highlight=False, soft_wrap=True)
+        console.print("more about them: goat list algorithms | groups | suites | ALGORITHM")
+
+    def _numbers(self, algorithm: str) -> None:
+        entry = algorithms.resolve(algorithm)
+        table = Table(title=f"{entry.name}: {entry.summary}", title_justify="left")
+        table.add_column("hyper-parameter")
+        table.add_column("value", justify="right")
+        for name, value in hyperparameters(entry.build(settings_of(self.group))).items():
+            table.add_row(name, str(value))
+        console.print(table)
+
+
+Row = tuple[str, str, str]
+
+
+def _algorithms() -> list[Row]:
+    entries = sorted(algorithms.entries().values(), key=lambda entry: entry.name)
+    return [(entry.name, entry.label, entry.summary) for entry in entries]
+
+
+def _groups() -> list[Row]:
+    return [
+        (group.name, group.label, ", ".join(task.name for task in group.tasks))
+        for group in tasks.groups().values()
+    ]
+
+
+def _suites() -> list[Row]:
+    return [
+        (suite.name, f"{len(suite.groups)} × {len(suite.columns)} cells", suite.summary)
+        for suite in experiments().values()
+    ]
+
+
+KINDS = {"algorithms": _algorithms, "groups": _groups, "suites": _suites}
+TITLES = {"algorithms": "Algorithms", "groups": "Task groups", "suites": "Suites"}

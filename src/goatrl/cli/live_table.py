@@ -20,11 +20,14 @@ from rich.text import Text
 
 from goatrl import tasks
 from goatrl.cli.console import console, losses, progress_bar
+from goatrl.cli.progress import Pace, usual
 from goatrl.experiments.experiment import Planned, Progress
 
 
 class LiveTable:
-    """The state of a plan. In a log, where nothing can be redrawn, one line per finished cell."""
+    """The state of a plan. In a log, where nothing can be redrawn, one line per finished cell, and
+    now and then one for what is under way.
+    """
 
     def __init__(self, planned: Sequence[Planned], brief: Callable[[Any], str]) -> None:
         self.labels = list(dict.fromkeys(cell.label for cell in planned))
@@ -36,25 +39,35 @@ class LiveTable:
                 self.texts[cell.group.name, cell.label] = self._numbers(cell.recorded)
         self.bars: Bars = progress_bar()
         self.rows: dict[str, TaskID] = {}
+        self.paces: dict[str, Pace] = {}
         self.started = time.monotonic()
         self.lock = threading.Lock()  # training and evaluation report from different threads
 
     def show(self, progress: Progress) -> None:
         with self.lock:
             self._bar(progress)
+            self._line(progress)
             for cell in progress.cells:
                 place = cell.group.name, cell.label
                 if progress.recorded is not None:
                     self.texts[place] = self._numbers(progress.recorded)
-                    if not console.is_terminal:
-                        minutes = (time.monotonic() - self.started) / 60
-                        text = (
-                            f"{minutes:6.1f} min  {cell.group.name}, {cell.label}: "
-                            f"{self.texts[place].plain}"
-                        )
-                        console.print(text, markup=False)
+                    self._print(f"{cell.group.name}, {cell.label}: {self.texts[place].plain}")
                 else:
                     self.texts[place] = self._state(progress)
+
+    def _line(self, progress: Progress) -> None:
+        if progress.done == progress.total:
+            self.paces.pop(progress.title, None)
+            return
+        pace = self.paces.setdefault(progress.title, Pace(share=1.0, at_first=False))
+        if pace.due(progress.done, progress.total):
+            share = f"{100 * progress.done // progress.total} %"
+            self._print(", ".join(filter(None, (progress.title, share, losses(progress.losses)))))
+
+    def _print(self, text: str) -> None:
+        if not console.is_terminal:
+            minutes = (time.monotonic() - self.started) / 60
+            console.print(f"{minutes:6.1f} min  {text}", markup=False, soft_wrap=True)
 
     @staticmethod
     def _state(progress: Progress) -> Text:
@@ -68,7 +81,7 @@ class LiveTable:
     def _bar(self, progress: Progress) -> None:
         if progress.title not in self.rows:
             total = progress.total if progress.total > 1 else None  # nothing to show a share of
-            told = "" if progress.what == "compiling" else "starting"
+            told = f"about {usual()}" if progress.what == "compiling" else "starting"
             self.rows[progress.title] = self.bars.add_task(progress.title, total=total, losses=told)
         row = self.rows[progress.title]
         if progress.done:

@@ -1,24 +1,31 @@
 """Shared by the commands that train online."""
 
-from goatrl.cli.console import console, progress_bar
+from collections.abc import Mapping, Sequence
+
+from goatrl.cli.console import console
+from goatrl.cli.progress import training_bar
+from goatrl.runs import trackers
 from goatrl.runs.online import OnlinePlan, OnlineRun
 
+SHARES = {"explored": "exploring", "success": "without noise"}
 
-def follow(run: OnlineRun, plan: OnlinePlan, title: str) -> None:
+
+def follow(run: OnlineRun, plan: OnlinePlan, title: str, log: Sequence[trackers.Kind] = ()) -> None:
     """Train to the end, or resume and train to the end, and show progress."""
     run.prepare(plan)
     if run.rounds():
         console.print(f"resuming from round {run.rounds()} of {plan.rounds}")
-    with progress_bar() as progress:
-        bar = progress.add_task(
-            title, total=plan.rounds, completed=run.rounds(), losses="compiling"
-        )
-        shown: dict[str, float] = {}
+    latest: dict[str, float] = {}
+
+    def shares(metrics: Mapping[str, float]) -> str:
+        latest.update({name: metrics[name] for name in SHARES if name in metrics})
+        return ", ".join(f"{SHARES[name]} {100 * value:.0f} %" for name, value in latest.items())
+
+    with (
+        trackers.opened(log, run.folder, plan.about["hyperparameters"]) as listeners,
+        training_bar(title, run.rounds(), plan.rounds, listeners, shares) as show,
+    ):
         for report in run.train(plan):
-            latest = {"exploring": report.explored, "without noise": report.evaluated}
-            shown |= {name: success for name, success in latest.items() if success is not None}
-            progress.update(
-                bar,
-                completed=report.round,
-                losses=", ".join(f"{name} {100 * shown[name]:.0f} %" for name in shown),
-            )
+            success = {"explored": report.explored, "success": report.evaluated}
+            measured = {name: value for name, value in success.items() if value is not None}
+            show(report.round, {**report.losses, **measured})

@@ -9,15 +9,17 @@ from tyro.conf import UseAppendAction, arg
 
 from goatrl.cli.compare import show_comparison
 from goatrl.cli.console import console, plural
+from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
+from goatrl.cli.progress import training_bar
 from goatrl.cli.training import (
     TrainingOptions,
     check_place,
     evaluate_agents,
     note_actions,
     own_option,
-    training_bar,
 )
 from goatrl.evaluation import environments
+from goatrl.evaluation.environments import Environment
 from goatrl.runs import sweep
 from goatrl.runs.offline import Configured, Run, programs, train_together
 from goatrl.tasks import TaskGroup
@@ -54,15 +56,21 @@ class Sweep(TrainingOptions):
     """Evaluate in this Gymnasium environment, as for `goat evaluate`, instead of on the group's
     tasks.
     """
+    environment_args: EnvironmentArgs = None
+    horizon: Horizon = None
+    success: SuccessRule = "threshold"
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment; 100 if omitted."""
 
     def run(self) -> None:
+        environment = environment_of(
+            self.environment, self.environment_args, self.horizon, self.success
+        )
         entry, problem = self.open()
         settings = sweep.combinations(self.settings())
         configs = [self.configure(entry, problem, each) for each in settings]
         names = sweep.names(configs, settings)
-        where = problem.group if self.environment is None else self.environment
+        where = problem.group if environment is None else environment
         if where is not None:
             check_place(where, problem.spec, self.episodes)
         elif self.episodes is not None:
@@ -103,7 +111,7 @@ class Sweep(TrainingOptions):
         if failures:
             raise Diverged("; ".join(failures))
 
-    def _evaluate(self, runs: Sequence[Configured], where: TaskGroup | str | None) -> None:
+    def _evaluate(self, runs: Sequence[Configured], where: TaskGroup | Environment | None) -> None:
         """What is trained to its end, unless it is evaluated."""
         if where is None:
             return

@@ -1,9 +1,7 @@
 """goat train, goat evaluate"""
 
 import dataclasses
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,22 +14,24 @@ from goatrl.cli.console import (
     OwnAlgorithm,
     console,
     load_own,
-    losses,
     out_of_range,
     pairs,
     plural,
-    progress_bar,
 )
 from goatrl.cli.datasets import ensure
+from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
+from goatrl.cli.progress import Log, shown, training_bar
 from goatrl.data.problems import Problem, declared_symmetry, open_problem
 from goatrl.evaluation import environments
+from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import loading
 from goatrl.learn import symmetry
 from goatrl.report import tables
+from goatrl.runs import trackers
 from goatrl.runs.folder import Agents, RunFolder
-from goatrl.runs.offline import OnReport, Run, RunConfig, configure
+from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.tasks import Task, TaskGroup
 from goatrl.types import GoatError, Spec
 
@@ -122,14 +122,17 @@ class Train(TrainingOptions):
       goat train ./my_algorithm.py --group pointreach-expert-10 --out runs/my
     """
 
+    log: Log = ()
+
     def run(self) -> None:
+        trackers.check(self.log)
         entry, problem = self.open()
         config = self.configure(entry, problem, self.settings())
         run = Run(self.out)
         run.prepare(config)
         note_actions(problem)
         if train_with_progress(
-            run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}"
+            run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}", self.log
         ):
             console.print(f"trained: {run.checkpoint_path}")
         option = own_option(entry)
@@ -161,7 +164,13 @@ def note_actions(problem: Problem) -> None:
         console.print(f"note: {note}", highlight=False, markup=False)
 
 
-def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: str) -> bool:
+def train_with_progress(
+    run: Run,
+    config: RunConfig,
+    problem: Problem,
+    title: str,
+    log: Sequence[trackers.Kind] = (),
+) -> bool:
     """Train to the end, or resume and train to the end, and show progress. False if there was
     nothing left to do.
     """
@@ -170,17 +179,13 @@ def train_with_progress(run: Run, config: RunConfig, problem: Problem, title: st
         return False
     if run.step():
         console.print(f"resuming from update {run.step()} of {config.updates}")
-    with training_bar(title, run.step(), config.updates) as report:
+    about = {"algorithm": config.algorithm, "group": config.group, **config.hyperparameters}
+    with (
+        trackers.opened(log, run.folder, about) as listeners,
+        training_bar(title, run.step(), config.updates, listeners) as report,
+    ):
         run.train(config, problem, on_report=report)
     return True
-
-
-@contextmanager
-def training_bar(title: str, step: int, updates: int) -> Iterator[OnReport]:
-    """A progress bar, and what moves it."""
-    with progress_bar() as progress:
-        bar = progress.add_task(title, total=updates, completed=step, losses="compiling")
-        yield lambda step, metrics: progress.update(bar, completed=step, losses=losses(metrics))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,16 +195,19 @@ class Evaluate:
 
     Any Gymnasium environment works whose observations are a dictionary of observation,
     achieved_goal and desired_goal. Episodes are seeded, so all agents are evaluated on the same
-    starts and goals. They are as long as those in the data, unless the environment ends them
-    earlier. Agents act in [-1, 1]; if the action space has other bounds, actions are rescaled to
-    them. Success is the share of episodes within the goal threshold at the final step. The return
-    is the number of steps within it.
+    starts and goals. They are as long as those in the data, or as --horizon says, unless the
+    environment ends them earlier. Agents act in [-1, 1]; if the action space has other bounds,
+    actions are rescaled to them. Success is the share of episodes within the goal threshold at the
+    final step, or with --success flag the share of which the environment itself says so then. The
+    return is the number of such steps.
 
     Examples:
       goat evaluate runs/goat
       goat evaluate runs/goat --tasks R20
       goat evaluate runs/reach --group reach-left-right
       goat evaluate runs/mine --environment my_module:MyWorld-v0
+      goat evaluate runs/maze --environment gymnasium_robotics:PointMaze_UMaze-v3
+        --environment-args '{"continuing_task": false}' --success flag
       goat evaluate runs/push-online
       goat evaluate runs/my --algorithm my_algorithm.py
     """
@@ -214,6 +222,9 @@ class Evaluate:
     """Evaluate in this registered Gymnasium environment instead. MODULE:ID first imports the module
     that registers it, which may be in the current folder.
     """
+    environment_args: EnvironmentArgs = None
+    horizon: Horizon = None
+    success: SuccessRule = "threshold"
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment; 100 if omitted."""
     algorithm: OwnAlgorithm = None
@@ -225,22 +236,23 @@ class Evaluate:
             raise GoatError(
                 "evaluate either in an --environment or on the --tasks of a --group, not both"
             )
-        where = self._group(trained) if self.environment is None else self.environment
+        named = environment_of(self.environment, self.environment_args, self.horizon, self.success)
+        where = self._group(trained) if named is None else named
         check_place(where, trained.spec, self.episodes)
         if trained.unfinished:
             console.print(f"{self.folder} {trained.unfinished}")
         table = evaluate_agents(trained, where, self.tasks, self.episodes)
-        name = where.label if isinstance(where, TaskGroup) else where
-        shown = Table(title=f"{trained.label} on {name}", title_justify="left")
+        name = where.label if isinstance(where, TaskGroup) else where.id
+        results = Table(title=f"{trained.label} on {name}", title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
-            shown.add_column(heading, justify="left" if heading in ("task", "split") else "right")
+            results.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for each in per_task(table):
             found = (each.success, each.returns)
             numbers = [
                 tables.number(values.mean(), tables.deviation(values), 2) for values in found
             ]
-            shown.add_row(each.task, each.split, *numbers, str(each.episodes))
-        console.print(shown)
+            results.add_row(each.task, each.split, *numbers, str(each.episodes))
+        console.print(results)
         console.print(f"wrote {RunFolder(self.folder).episodes_path}")
 
     def _group(self, trained: Agents) -> TaskGroup:
@@ -254,7 +266,7 @@ class Evaluate:
         return group
 
 
-def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> None:
+def check_place(where: TaskGroup | Environment, spec: Spec, episodes: int | None) -> None:
     """Refuse an environment in which agents cannot be evaluated. Otherwise print a note on how it
     takes actions, if there is one.
     """
@@ -264,27 +276,27 @@ def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> Non
                 "tasks have a fixed number of episodes; use --episodes only with --environment"
             )
         return
-    here = str(Path.cwd())
-    if here not in sys.path:  # the command is not in the folder of the user's modules
-        sys.path.append(here)
     note = environments.check(where, spec, environments.EPISODES if episodes is None else episodes)
     if note:
         console.print(f"note: {note}", highlight=False, markup=False)
 
 
 def evaluate_agents(
-    trained: Agents, where: TaskGroup | str, only: Sequence[str] = (), episodes: int | None = None
+    trained: Agents,
+    where: TaskGroup | Environment,
+    only: Sequence[str] = (),
+    episodes: int | None = None,
 ) -> pa.Table:
     """Evaluate all agents of a run on a group's tasks or in an environment. Every episode becomes a
     row of the run's records.
     """
     members, state = trained.members, trained.state
     at_once = isinstance(where, TaskGroup) and not where.family.simulated
-    with progress_bar(hidden=at_once) as progress:
-        bar = progress.add_task(f"evaluating {plural(len(members), 'seed')}", total=None, losses="")
+    with shown(f"evaluating {plural(len(members), 'seed')}", hidden=at_once) as progress:
 
         def show(done: int, total: int) -> None:
-            progress.update(bar, completed=done, total=total)
+            progress.total = total
+            progress.report(done, {})
 
         if isinstance(where, TaskGroup):
             chosen: list[Task] = [where.task(name) for name in only]

@@ -4,39 +4,95 @@ what it should.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
-import itertools
+import json
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import gymnasium
 import jax
 import numpy as np
 import pyarrow as pa
 from gymnasium.spaces import Box, Dict
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from goatrl.data.minari import KEYS
 from goatrl.evaluation.episodes import SCHEMA
 from goatrl.learn.parameters import stack
-from goatrl.robots.family import OnProgress
+from goatrl.robots.family import Act, OnProgress
 from goatrl.training.offline import Members, act
-from goatrl.types import GoatError, Spec, TrainState, distance, reached
+from goatrl.types import GoatError, Spec, TrainState, distance, reached, unknown
 
 EPISODES = 100
 FIRST_SEED = 1_000_000  # of the episodes: data tends to be collected with small numbers
-SIDE_BY_SIDE = 32  # about how many environments are open at a time
+SIDE_BY_SIDE = 32  # the most copies of an environment that are open at a time
+ROWS = 32  # episodes that a policy sees at once, whether or not there are so many
 LONGEST_PATH = 3  # numbers of a goal up to which paths are recorded
+FLAGS = ("success", "is_success")  # in an environment's info, the first that is there
+
+Success = Literal["threshold", "flag"]
+Policy = Callable[[np.ndarray, np.ndarray], np.ndarray]  # observations, goals → actions
 
 
-def check(name: str, spec: Spec, episodes: int = EPISODES) -> str | None:
+@dataclasses.dataclass(frozen=True)
+class Environment:
+    """An environment, and what an episode in it is."""
+
+    id: str  # MODULE:ID imports the module first
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of its constructor
+    horizon: int | None = None  # the most actions of an episode; None: as many as in the data
+    # the goal threshold, or what the environment itself says
+    success: Success = "threshold"
+
+    def __post_init__(self) -> None:
+        if self.horizon is not None and self.horizon < 1:
+            raise GoatError(f"the horizon must be at least 1, not {self.horizon}")
+        if self.success not in ("threshold", "flag"):
+            raise unknown("rule of success", self.success, ("threshold", "flag"))
+
+    @property
+    def settings(self) -> str:
+        """All that is not at its default, as part of a name."""
+        chosen = {
+            **self.arguments,
+            **({} if self.horizon is None else {"horizon": self.horizon}),
+            **({} if self.success == "threshold" else {"success": self.success}),
+        }
+        texts = [
+            f"{name}={value if isinstance(value, str) else json.dumps(value, default=str)}"
+            for name, value in chosen.items()
+        ]
+        return f" ({', '.join(texts)})" if texts else ""
+
+    def steps(self, spec: Spec) -> int:
+        return spec.horizon if self.horizon is None else self.horizon
+
+
+class NotCreated(GoatError):
+    """A constructor has failed."""
+
+
+class Taken(NamedTuple):
+    """Some episodes side by side. Of one that ended early, only `lengths` actions count."""
+
+    observations: np.ndarray  # (N, T+1, observation_dim), float32
+    achieved: np.ndarray  # (N, T+1, goal_dim), float32
+    actions: np.ndarray  # (N, T, action_dim), in [-1, 1]
+    goals: np.ndarray  # (N, goal_dim), float32
+    lengths: np.ndarray  # (N,)
+    met: np.ndarray  # (N, T), whether each action led to success
+
+
+def check(where: Environment, spec: Spec, episodes: int = EPISODES) -> str | None:
     """Refuse an environment that agents of this spec cannot act in; otherwise say what becomes of
     actions, if they change.
     """
     _check_count(episodes)
-    with _opened(name, spec, 1) as worlds:
+    with opened(where, spec, 1) as worlds:
         space = worlds.single_action_space
         assert isinstance(space, Box)
         if (space.low == -1.0).all() and (space.high == 1.0).all():
@@ -52,7 +108,7 @@ def evaluate(
     members: Members,
     state: TrainState,
     spec: Spec,
-    name: str,
+    where: Environment,
     episodes: int = EPISODES,
     on_progress: OnProgress | None = None,
 ) -> pa.Table:
@@ -60,52 +116,22 @@ def evaluate(
     episodes, whose seeds determine starts and goals.
 
     An episode has one goal, that of its first observation, and as many actions as those of the
-    data, unless the environment ends it earlier. Success means that the goal achieved at the last
-    step is within the goal threshold. The return is the number of steps within it. The
-    environment's own reward is ignored.
+    data or as the horizon says, unless the environment ends it earlier. Success means that the
+    goal achieved at the last step is within the goal threshold, or that the environment's own flag
+    is set then. The return is the number of such steps. The environment's own reward is ignored.
     """
     _check_count(episodes)
-    # Policies act where the environments are, on the processor.
-    agents = jax.device_put(
-        (stack([algorithm for algorithm, _ in members]), state), jax.devices("cpu")[0]
-    )
-    rounds = min(-(-episodes * len(members) // SIDE_BY_SIDE), episodes)
-    side = -(-episodes // rounds)
-    firsts = range(0, episodes, side)
-    done = itertools.count(1)
-
-    def policy(observations: np.ndarray, goals: np.ndarray) -> np.ndarray:
-        if on_progress is not None:
-            on_progress(next(done), len(firsts) * spec.horizon)
-        actions = act(
-            *agents, *(array.reshape(len(members), side, -1) for array in (observations, goals))
-        )
-        return np.asarray(actions).reshape(len(observations), -1)
-
-    parts = []
-    with _opened(name, spec, len(members) * side) as worlds:
-        assert worlds.spec is not None
-        task = worlds.spec.id
-        for first in firsts:
-            seeds = [FIRST_SEED + first + episode for _ in members for episode in range(side)]
-            parts.append(
-                [
-                    array.reshape(len(members), side, *array.shape[1:])
-                    for array in _rollouts(worlds, policy, seeds, spec)
-                ]
-            )
-    paths, goals, lengths = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    agents = stack([algorithm for algorithm, _ in members]), state
+    seeds = [FIRST_SEED + episode for episode in range(episodes)]
+    task, taken = side_by_side(act, agents, len(members), seeds, spec, where, on_progress)
     rows: list[dict[str, Any]] = []
-    for member, (_, seed) in enumerate(members):
+    for (_, seed), mine in zip(members, taken, strict=True):
         for episode in range(episodes):
-            path, goal = (
-                paths[member, episode, : lengths[member, episode] + 1],
-                goals[member, episode],
-            )
-            met = reached(path[1:], goal, spec.goal_threshold)
+            length, goal = int(mine.lengths[episode]), mine.goals[episode]
+            path, met = mine.achieved[episode, : length + 1], mine.met[episode, :length]
             rows.append(
                 {
-                    "task": task,
+                    "task": f"{task}{where.settings}",
                     "split": None,  # what the data covers of it is unknown
                     "seed": seed,
                     "episode": episode,
@@ -120,32 +146,125 @@ def evaluate(
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
-def _rollouts(
-    worlds: VectorEnv,
-    policy: Callable[[np.ndarray, np.ndarray], np.ndarray],
+def side_by_side(
+    act: Act,
+    agents: tuple[Any, Any],
+    members: int,
     seeds: Sequence[int],
     spec: Spec,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is achieved in an episode of each environment, (N, T+1, goal_dim), its goals and how
-    many actions it took.
+    where: Environment,
+    on_progress: OnProgress | None = None,
+) -> tuple[str, list[Taken]]:
+    """The name of an environment, and what each member does in the episodes of these seeds.
+    `agents` are the algorithms and their states.
+
+    Copies of the environment are opened, as many as its constructor allows, and their number
+    changes no episode: a policy always sees as many, as matrix products of few rows are compiled to
+    round differently.
+    """
+    # Policies act where the environments are, on the processor.
+    agents = jax.device_put(agents, jax.devices("cpu")[0])
+    alone: list[Callable[..., Any]] = [
+        partial(act, *jax.tree.map(lambda leaf, m=member: leaf[m : m + 1], agents))
+        for member in range(members)
+    ]
+    shown = [
+        np.zeros((1, ROWS, size), np.float32) for size in (spec.observation_dim, spec.goal_dim)
+    ]
+
+    def policy(who: np.ndarray, observations: np.ndarray, goals: np.ndarray) -> np.ndarray:
+        actions = np.zeros((len(who), spec.action_dim), np.float32)
+        for member in np.unique(who):
+            rows = np.flatnonzero(who == member)
+            for whole, part in zip(shown, (observations, goals), strict=True):
+                whole[0, : len(rows)] = part[rows]
+            actions[rows] = np.asarray(alone[member](*shown))[0, : len(rows)]
+        return actions
+
+    parts = []
+    steps = where.steps(spec)
+    with _some_opened(where, spec, min(SIDE_BY_SIDE, members * len(seeds))) as worlds:
+        assert worlds.spec is not None
+        all_of_them = np.arange(members * len(seeds))
+        firsts = range(0, len(all_of_them), worlds.num_envs)
+
+        def told(before: int, step: int) -> None:
+            if on_progress is not None:
+                on_progress(before * steps + step, len(firsts) * steps)
+
+        for done, first in enumerate(firsts):
+            # the last round may not be full
+            which = np.resize(all_of_them[first : first + worlds.num_envs], worlds.num_envs)
+            who, episodes = np.divmod(which, len(seeds))
+            drawn = [seeds[episode] for episode in episodes]
+            parts.append(
+                rollout(worlds, partial(policy, who), drawn, spec, where, partial(told, done))
+            )
+        name = worlds.spec.id
+    joined = [np.concatenate(part)[: len(all_of_them)] for part in zip(*parts, strict=True)]
+    each = [np.split(array, members) for array in joined]
+    return name, [Taken(*mine) for mine in zip(*each, strict=True)]
+
+
+def rollout(
+    worlds: VectorEnv,
+    policy: Policy,
+    seeds: Sequence[int],
+    spec: Spec,
+    where: Environment,
+    on_step: Callable[[int], None] = lambda step: None,
+) -> Taken:
+    """An episode of each environment. If all end early, the last step is still told.
 
     An environment that ends early begins another episode, which is not looked at.
     """
-    seen = _reset(worlds, seeds)
+    steps, count = where.steps(spec), len(seeds)
+    seen = first_observations(worlds, seeds, where.id)
     goals = seen["desired_goal"]
-    achieved = np.zeros((len(seeds), spec.horizon + 1, spec.goal_dim), np.float32)
-    achieved[:, 0] = seen["achieved_goal"]
-    lengths = np.full(len(seeds), spec.horizon)
-    for step in range(1, spec.horizon + 1):
-        actions = _stretched(policy(seen["observation"], goals), worlds.single_action_space)
-        with _blamed("step"):
-            seen, _, terminated, truncated, _ = worlds.step(actions)
-        seen = _numbers(seen)
-        achieved[:, step] = seen["achieved_goal"]
-        lengths = np.where(terminated | truncated, np.minimum(lengths, step), lengths)
-        if (lengths <= step).all():
+    observations = np.zeros((count, steps + 1, spec.observation_dim), np.float32)
+    achieved = np.zeros((count, steps + 1, spec.goal_dim), np.float32)
+    observations[:, 0], achieved[:, 0] = seen["observation"], seen["achieved_goal"]
+    actions = np.zeros((count, steps, spec.action_dim))
+    flags, told = np.zeros((2, count, steps), bool)
+    lengths = np.full(count, steps)
+    for step in range(steps):
+        actions[:, step] = policy(seen["observation"], goals)
+        with blamed("step", where.id):
+            found, _, terminated, truncated, info = worlds.step(
+                _stretched(actions[:, step], worlds.single_action_space)
+            )
+            seen = _numbers(found)
+            flags[:, step], told[:, step] = _flagged(info, count)
+        observations[:, step + 1], achieved[:, step + 1] = (
+            seen["observation"],
+            seen["achieved_goal"],
+        )
+        lengths = np.where(terminated | truncated, np.minimum(lengths, step + 1), lengths)
+        ended = (lengths <= step + 1).all()
+        on_step(steps if ended else step + 1)
+        if ended:
             break
-    return achieved, goals, lengths
+    if where.success == "threshold":
+        met = reached(achieved[:, 1:], goals[:, None], spec.goal_threshold)
+    else:
+        met = flags
+        if not told[np.arange(count), lengths - 1].all():
+            raise GoatError(
+                f"{where.id} does not say whether an episode succeeded: its info has no "
+                f"{' or '.join(FLAGS)} at the last step; use --success threshold"
+            )
+    return Taken(observations, achieved, actions, goals, lengths, np.asarray(met))
+
+
+def _flagged(info: Mapping[str, Any], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which environments say that they succeed, and which say whether."""
+    flags, told = np.zeros((2, count), bool)
+    for key in FLAGS:
+        if key in info:
+            fresh = np.asarray(info[f"_{key}"], bool) & ~told
+            flags[fresh] = [bool(value) for value in np.asarray(info[key])[fresh]]
+            told |= fresh
+    return flags, told
 
 
 def _stretched(actions: np.ndarray, space: Any) -> np.ndarray:
@@ -159,18 +278,51 @@ def _stretched(actions: np.ndarray, space: Any) -> np.ndarray:
 
 
 @contextmanager
-def _opened(name: str, spec: Spec, count: int) -> Iterator[VectorEnv]:
-    """`count` copies of an environment, checked to fit agents of this spec."""
-    worlds = _make(name, count)
+def opened(where: Environment, spec: Spec, count: int) -> Iterator[VectorEnv]:
+    """Copies of an environment that are closed in the end."""
+    with _closed(open_copies(where, spec, count), where) as worlds:
+        yield worlds
+
+
+@contextmanager
+def _some_opened(where: Environment, spec: Spec, most: int) -> Iterator[VectorEnv]:
+    """The same, but a single one if there cannot be several at a time."""
+    worlds = None
+    with suppress(NotCreated):
+        worlds = open_copies(where, spec, most)
+    with _closed(worlds or open_copies(where, spec, 1), where) as found:
+        yield found
+
+
+@contextmanager
+def _closed(worlds: VectorEnv, where: Environment) -> Iterator[VectorEnv]:
     try:
-        _check_spaces(worlds, name, spec)
-        _check_seed(worlds, name, spec)
         yield worlds
     finally:
+        with blamed("close", where.id):
+            worlds.close()
+
+
+def open_copies(where: Environment, spec: Spec, count: int) -> VectorEnv:
+    """`count` copies of an environment, checked to fit agents of this spec."""
+    worlds = _make(where.id, where.arguments, count)
+    try:
+        _check_spaces(worlds, where.id, spec)
+        _check_seed(worlds, where.id, spec)
+    except BaseException:
         worlds.close()
+        raise
+    return worlds
 
 
-def _make(name: str, count: int) -> VectorEnv:
+def time_limit(worlds: VectorEnv) -> int | None:
+    """The most actions of an episode, if the environment has such a limit."""
+    assert isinstance(worlds, SyncVectorEnv)
+    spec = worlds.envs[0].spec
+    return None if spec is None else spec.max_episode_steps
+
+
+def _make(name: str, arguments: Mapping[str, Any], count: int) -> VectorEnv:
     module = name.rpartition(":")[0]
     if module:
         try:
@@ -187,14 +339,16 @@ def _make(name: str, count: int) -> VectorEnv:
             ) from error
     try:
         # What the checker would find is checked here, in words for users of goatrl.
-        return gymnasium.make_vec(name, count, vectorization_mode="sync", disable_env_checker=True)
+        return gymnasium.make_vec(
+            name, count, vectorization_mode="sync", disable_env_checker=True, **arguments
+        )
     except gymnasium.error.UnregisteredEnv as error:
         hint = "" if module else "; if your own module registers it, write MODULE:ID"
         raise GoatError(
             f"unknown environment '{name}' ({_short(error).rstrip('.')}){hint}"
         ) from None
     except Exception as error:  # a constructor can fail in many ways
-        raise GoatError(
+        raise NotCreated(
             f"environment '{name}' cannot be created ({type(error).__name__}: {_short(error)})"
         ) from error
 
@@ -227,7 +381,7 @@ def _check_spaces(worlds: VectorEnv, name: str, spec: Spec) -> None:
 
 def _check_seed(worlds: VectorEnv, name: str, spec: Spec) -> None:
     """The same seed must give the same start and goal, in every environment and each time."""
-    resets = [_reset(worlds, [FIRST_SEED] * worlds.num_envs) for _ in range(2)]
+    resets = [first_observations(worlds, [FIRST_SEED] * worlds.num_envs, name) for _ in range(2)]
     for key in ("achieved_goal", "desired_goal"):
         places = np.concatenate([seen[key] for seen in resets])
         if np.linalg.norm(places - places[0], axis=-1).max() > 0.1 * spec.goal_threshold:
@@ -237,8 +391,9 @@ def _check_seed(worlds: VectorEnv, name: str, spec: Spec) -> None:
             )
 
 
-def _reset(worlds: VectorEnv, seeds: Sequence[int]) -> dict[str, np.ndarray]:
-    with _blamed("reset"):
+def first_observations(worlds: VectorEnv, seeds: Sequence[int], name: str) -> dict[str, np.ndarray]:
+    """What all copies show after a reset, each with its own seed: key → (N, ·)."""
+    with blamed("reset", name):
         return _numbers(worlds.reset(seed=list(seeds))[0])  # type: ignore[arg-type]  # one each, as sync ones take them
 
 
@@ -247,7 +402,7 @@ def _numbers(seen: Any) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def _blamed(what: str) -> Iterator[None]:
+def blamed(what: str, name: str) -> Iterator[None]:
     """An environment's own fault, in one line."""
     try:
         yield
@@ -255,7 +410,7 @@ def _blamed(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         raise GoatError(
-            f"the environment failed in {what} ({type(error).__name__}: {_short(error)}); add "
+            f"{name} failed in {what} ({type(error).__name__}: {_short(error)}); add "
             "--debug to see where"
         ) from error
 

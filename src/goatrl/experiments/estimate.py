@@ -69,6 +69,11 @@ def _by_rates(planned: Sequence[PlannedCell]) -> Expected:
     )
 
 
+def compilation() -> float:
+    """Seconds of one program, as this machine compiles it."""
+    return _ratios().get("compiling", 1.0) * _compilation()
+
+
 def order(waiting: list[Together]) -> list[Together]:
     """What soon gives the cores much to simulate comes first, where they wait for a GPU."""
     if _on_cpu():

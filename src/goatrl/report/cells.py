@@ -49,8 +49,8 @@ def publish(
     for metric, table in by_metric.items():
         shown.append(f"\n[bold]{suite.name}: {metric}[/bold], {_over_seeds(cells)}\n")
         decimals = 1 if suite.percent or metric == "return" else 2
-        parts = tables.columns_at_a_time(table, 5 if suite.percent else 6)
-        shown += [tables.terminal(part, decimals=decimals) for part in parts]
+        first, *others = tables.terminal_parts(table, decimals)
+        shown += [first, *(each for part in others for each in ("", part))]
     shown += [
         f"\n[bold]{suite.name}: success[/bold], averages over tasks (IQM: mean of the middle half)",
         "intervals are over seeds, a single one has none; episodes: standard error that is due to "

@@ -14,6 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle
 
 from goatrl.disk.files import write_atomically
 from goatrl.evaluation.uncertainty import PORTION, Ranking
@@ -27,6 +29,7 @@ from goatrl.types import Episodes, GoatError
 
 FORMATS = ("png", "svg", "pdf")
 DATA_COLOR, GOAL_COLOR, OURS_COLOR = "#8a8f98", "#d62728", "#1f5fa8"
+MISSED_COLOR = "#e0a030"
 PALETTE = (
     *("#1f5fa8", "#4f9d69", "#c8a13a", "#8a8f98", "#b0567d", "#d1622b"),
     *("#6fa8dc", "#2f4f4f", "#9467bd", "#8c564b", "#bcbd22"),
@@ -78,6 +81,53 @@ def trajectories(
             _frame(axis, f"{label}  {100 * success.mean():.0f} %", bound)
             _paths(axis, paths.reshape(len(paths), -1, 2), OURS_COLOR, 0.35)
             _goals(axis, goals)
+    return figure
+
+
+def paths_in_environment(table: pa.Table, threshold: float) -> Figure:
+    """Paths of evaluated episodes in the first two coordinates of a goal, a panel for each seed.
+    Circles are as far from the goals as the goal threshold.
+    """
+    rows = table.to_pylist()
+    seeds = list(dict.fromkeys(row["seed"] for row in rows))
+    figure = Figure(figsize=(1.5 + 2.6 * len(seeds), 3.4), layout="constrained")
+    axes = figure.subplots(1, len(seeds), squeeze=False, sharex=True, sharey=True)[0]
+    for axis, seed in zip(axes, seeds, strict=True):
+        mine = [row for row in rows if row["seed"] == seed]
+        success = np.mean([row["success"] for row in mine])
+        axis.set_title(f"seed {seed}  {100 * success:.0f} %", fontsize=9)
+        axis.set_aspect("equal")
+        axis.tick_params(labelsize=6, length=2)
+        axis.set_xlabel("goal coordinate 0", fontsize=8)
+        for row in mine:
+            goal = np.asarray(row["goal"])
+            path = np.reshape(row["path"], (-1, len(goal)))
+            color = OURS_COLOR if row["success"] else MISSED_COLOR
+            axis.plot(path[:, 0], path[:, 1], color=color, linewidth=0.9, zorder=2)
+            axis.add_patch(
+                Circle((goal[0], goal[1]), threshold, fill=False, color=GOAL_COLOR, linewidth=0.6)
+            )
+        _goals(axis, np.asarray([row["goal"] for row in mine]))
+        axis.scatter(
+            *np.asarray([row["start"][:2] for row in mine]).T, s=8, color="black", zorder=3
+        )
+    axes[0].set_ylabel("goal coordinate 1", fontsize=8)
+    marks = [
+        Line2D([], [], color=OURS_COLOR, label="success"),
+        Line2D([], [], color=MISSED_COLOR, label="no success"),
+        Line2D([], [], linestyle="", marker=".", color="black", label="start"),
+        Line2D([], [], linestyle="", marker="*", color=GOAL_COLOR, label="goal"),
+        Line2D(
+            [],
+            [],
+            linestyle="",
+            marker="o",
+            markerfacecolor="none",
+            color=GOAL_COLOR,
+            label=f"goal threshold ({threshold:g})",
+        ),
+    ]
+    figure.legend(handles=marks, loc="outside lower center", ncols=3, fontsize=7, frameon=False)
     return figure
 
 

@@ -14,7 +14,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich import box
+from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
 
 from goatrl import tasks
@@ -24,6 +26,7 @@ from goatrl.experiments.records import Cell
 from goatrl.experiments.statistics import Average, ceiling, rank_correlation
 from goatrl.experiments.suites import Suite
 
+WIDTH = 80  # columns of a terminal
 SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
 
 
@@ -126,15 +129,28 @@ def number(mean: float, std: float, decimals: int) -> str:
     )
 
 
-def columns_at_a_time(table: Sequence[Entry], most: int) -> list[list[Entry]]:
-    """The table in parts that are narrow enough for a terminal."""
-    columns = list(dict.fromkeys(entry.column for entry in table))
-    parts = [columns[first : first + most] for first in range(0, len(columns), most)]
-    return [[entry for entry in table if entry.column in part] for part in parts]
+def terminal_parts(table: Sequence[Entry], decimals: int = 2) -> list[Table]:
+    """The table in parts of as many columns as fit a terminal."""
+    parts: list[list[str]] = [[]]
+    drawn: list[Table] = []
+    for column in dict.fromkeys(entry.column for entry in table):
+        wider = terminal([e for e in table if e.column in (*parts[-1], column)], decimals)
+        if drawn and _width(wider) > WIDTH:
+            parts.append([column])
+            drawn.append(terminal([e for e in table if e.column == column], decimals))
+        else:
+            parts[-1].append(column)
+            drawn[-1:] = [wider]
+    return drawn
+
+
+def _width(drawn: Table) -> int:
+    console = Console(width=1_000)
+    return Measurement.get(console, console.options, drawn).maximum
 
 
 def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
-    """Ours in the first line of each cell, the paper's below it; narrow enough for 80 columns."""
+    """Ours in the first line of each cell, the paper's below it."""
     columns, rows, at = _grid(table)
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     drawn.add_column("", no_wrap=True)

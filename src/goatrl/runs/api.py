@@ -113,6 +113,9 @@ def evaluate(
     *,
     only: Sequence[str] = (),
     environment: str | None = None,
+    environment_args: Mapping[str, Any] | None = None,
+    horizon: int | None = None,
+    success: environments.Success = "threshold",
     count: int = environments.EPISODES,
 ) -> pa.Table:
     """Evaluate agents without exploration noise, all on the same starts and goals.
@@ -123,6 +126,11 @@ def evaluate(
         only: names of tasks. Defaults to all tasks of the group.
         environment: a registered Gymnasium environment to use instead of tasks. MODULE:ID imports
             the module first.
+        environment_args: arguments of the environment's constructor.
+        horizon: the most actions of an episode in the environment. Defaults to as many as in the
+            data; the environment may end an episode earlier.
+        success: what counts as success in the environment at the last step: "threshold" (a goal
+            within the goal threshold) or "flag" (its own info["success"] or info["is_success"]).
         count: number of episodes per agent in the environment.
 
     Returns:
@@ -132,13 +140,14 @@ def evaluate(
     keep_compiled_programs()
     members, state = agents.members, agents.state
     if environment is not None:
-        environments.check(environment, agents.spec, count)
-        return environments.evaluate(members, state, agents.spec, environment, count)
+        where = environments.Environment(environment, environment_args or {}, horizon, success)
+        environments.check(where, agents.spec, count)
+        return environments.evaluate(members, state, agents.spec, where, count)
     name = group or agents.group
     if name is None:
         raise GoatError(
             "these agents were trained without a task group; specify a group or an environment"
         )
-    where = tasks.get(name)
-    where.check_fits(agents.spec, agents.label)
-    return episodes.evaluate(members, state, where, [where.task(each) for each in only] or None)
+    known = tasks.get(name)
+    known.check_fits(agents.spec, agents.label)
+    return episodes.evaluate(members, state, known, [known.task(each) for each in only] or None)

@@ -1,5 +1,5 @@
-"""Online fine-tuning: trained agents continue to learn on all tasks of their group, without their
-training data.
+"""Online fine-tuning: trained agents continue to learn on all tasks of their group, or in an
+environment of the user's own, without their training data.
 
 They are fine-tuned with DDPG+HER, whatever they were trained with, or with their own algorithm
 (paper, appendix "Online Fine-tuning").
@@ -10,8 +10,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 from goatrl import algorithms, tasks
+from goatrl.evaluation.environment_group import EnvironmentFamily, group_of
+from goatrl.evaluation.environments import Environment
 from goatrl.learn import normalize
 from goatrl.learn.agent import Agent, actor_critic
 from goatrl.learn.parameters import described
@@ -23,7 +26,7 @@ from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Members, init
 from goatrl.training.online import Schedule
-from goatrl.types import Algorithm, GoatError, TrainState, unknown
+from goatrl.types import Algorithm, GoatError, Spec, TrainState, unknown
 
 WAYS = ("ddpg_her", "own")
 EPISODES = 4_000  # of each seed: 196,000 environment steps
@@ -32,19 +35,27 @@ EVALUATED_BY = (1, 1)  # members draw by (seed, round)
 
 
 def plan(
-    run: Run, by: str = "ddpg_her", group: str | None = None, episodes: int = EPISODES
+    run: Run,
+    by: str = "ddpg_her",
+    where: str | Environment | None = None,
+    episodes: int = EPISODES,
 ) -> OnlinePlan:
     """Fine-tune all agents of a `goat train` run, on the tasks of its group unless another one is
-    named.
+    named, or an environment.
     """
     if by not in WAYS:
         raise unknown("fine-tuning algorithm", by, WAYS)
     config = run.config()
-    name = group or config.group
-    if name is None:
-        raise GoatError(f"{run.folder} was trained without a task group; specify one with --group")
-    found = _robots(name)
-    found.check_fits(config.spec, str(run.folder))
+    if isinstance(where, Environment):
+        found = group_of(where, config.spec)
+    else:
+        name = where or config.group
+        if name is None:
+            raise GoatError(
+                f"{run.folder} was trained without a task group; specify --group or --environment"
+            )
+        found = _robots(name)
+        found.check_fits(config.spec, str(run.folder))
     members, state = run.restore()
     if by == "ddpg_her":
         members, state = as_ddpg(run, members, state, found)
@@ -99,13 +110,13 @@ def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> O
 def agents(run: OnlineRun) -> Agents:
     """All agents of a run of `goat finetune` as they were last saved."""
     about = run.about()
-    origin, group = about["from"], tasks.get(about["group"])
+    origin, name, spec = about["from"], about["group"], _spec(about)
     if about["by"] == "own":
         teacher = algorithms.recorded(origin["algorithm"], origin["source"], run.folder)
         composed = composition(teacher, origin["group"], origin["overrides"])
     else:
         teacher = algorithms.get("ddpg_her")
-        composed = composition(teacher, group.name, about["hyperparameters"])
+        composed = composition(teacher, name, about["hyperparameters"])
     members = [(composed, seed) for seed in about["seeds"]]
     begun_as = "random networks" if origin == "random" else origin["label"]
     label = f"{begun_as} fine-tuned by {teacher.label}"
@@ -114,11 +125,16 @@ def agents(run: OnlineRun) -> Agents:
         run.folder,
         label,
         members,
-        run.last_saved(members, group.spec),
-        group.spec,
-        group.name,
+        run.last_saved(members, spec),
+        spec,
+        name,
         unfinished,
     )
+
+
+def _spec(about: dict[str, Any]) -> Spec:
+    """The dimensions of fine-tuned agents. An environment is not opened for them."""
+    return Spec(**about["spec"]) if about["group"] is None else tasks.get(about["group"]).spec
 
 
 def as_ddpg(
@@ -231,7 +247,7 @@ def _about(
     recipe = _recipe(group)
     return origin | {
         **described(members[0][0]),
-        "group": group.name,
+        **_place(group),
         "evaluation": group.evaluation_checksum(),
         "seeds": [seed for _, seed in members],
         "episodes": episodes,
@@ -239,6 +255,14 @@ def _about(
         "evaluate_every": recipe.evaluate_every,
         "evaluated_episodes": recipe.evaluated_episodes,
     }
+
+
+def _place(group: TaskGroup) -> dict[str, object]:
+    family = group.family
+    if not isinstance(family, EnvironmentFamily):
+        return {"group": group.name}
+    where = {"id": family.environment.id, "arguments": dict(family.environment.arguments)}
+    return {"group": None, "environment": where, "spec": dataclasses.asdict(group.spec)}
 
 
 def _origin(config: RunConfig, by: str, **more: str) -> dict[str, object]:

@@ -27,6 +27,7 @@ from goatrl.data.problems import Problem, open_problem, settings_of
 from goatrl.disk import checkpoint, metrics
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
+from goatrl.evaluation.environments import Environment
 from goatrl.learn import normalize, symmetry
 from goatrl.learn.networks import check_view
 from goatrl.learn.parameters import Number, described, override, stack
@@ -258,7 +259,7 @@ class Run(RunFolder):
             else 0
         )
 
-    def is_evaluated(self, where: TaskGroup | str, count: int) -> bool:
+    def is_evaluated(self, where: TaskGroup | Environment, count: int) -> bool:
         """Whether its agents, as they are saved now, were evaluated on all tasks of a group, or in
         so many episodes of an environment.
         """
@@ -271,7 +272,8 @@ class Run(RunFolder):
         if isinstance(where, TaskGroup):
             current = about.get("evaluation") == where.evaluation_checksum()
             return current and all(found[task.name] for task in where.tasks)
-        return found[where.rpartition(":")[2]] == count * len(self.about()["seeds"])
+        name = f"{where.id.rpartition(':')[2]}{where.settings}"
+        return found[name] == count * len(self.about()["seeds"])
 
     def prepare(self, plan: RunPlan) -> None:
         """As of every run; but one that was trained for fewer updates may go on to more."""
