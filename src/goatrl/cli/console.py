@@ -46,7 +46,7 @@ def plural(count: int, what: str) -> str:
 
 def out_of_range(episodes: Episodes) -> str | None:
     """A note on actions that no policy here can produce, if there are any."""
-    actions = np.abs(np.asarray(episodes.actions))
+    actions = np.abs(np.asarray(episodes.actions)[episodes.at(*episodes.steps())])
     outside = int((actions > 1.0).sum())
     if not outside:
         return None

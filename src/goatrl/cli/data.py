@@ -267,12 +267,13 @@ def describe(
     """What is in a dataset. With a goal threshold (the group's or its own), also how often it
     succeeds; with a group, also how much of the group's tasks it covers.
     """
-    actions, achieved, goals = (
-        np.asarray(part) for part in (episodes.actions, episodes.achieved, episodes.goals)
-    )
+    episode, step = episodes.steps()
+    achieved, goals = np.asarray(episodes.achieved), np.asarray(episodes.goals)
+    actions = np.asarray(episodes.actions)[episodes.at(episode, step)]
+    ended = 0 if episodes.terminated is None else int(np.sum(episodes.terminated))
     facts = {
-        "episodes": str(episodes.count),
-        "actions per episode": str(episodes.horizon),
+        "episodes": str(episodes.count) + (f", {ended} ended by termination" if ended else ""),
+        "actions per episode": lengths(episodes),
         "observation / goal / action": " / ".join(
             str(array.shape[-1])
             for array in (episodes.observations, episodes.goals, episodes.actions)
@@ -283,20 +284,30 @@ def describe(
     }
     threshold = own_threshold if group is None else group.spec.goal_threshold
     if threshold is not None:
-        met = reached(achieved[:, 1:], goals[:, None], threshold)
-        last, steps = 100 * met[:, -1].mean(), met.sum(1).mean()
+        after, desired = achieved[episodes.at(episode, step + 1)], episodes.desired(episode, step)
+        met = reached(after, np.asarray(desired), threshold)
+        at_end = met[step == episodes.length(episode) - 1]
+        last, steps = 100 * at_end.mean(), met.sum() / episodes.count
         facts["goal threshold"] = f"{threshold:g}"
         facts["desired goal reached"] = (
             f"{last:.1f} % of episodes at the last step, {steps:.1f} steps per episode"
         )
     if group is not None:
-        facts["inside the seen region"] = f"{100 * group.kept(achieved).mean():.1f} % of episodes"
+        kept = np.mean([group.kept(path[None])[0] for path in episodes.paths()])
+        facts["inside the seen region"] = f"{100 * kept:.1f} % of episodes"
         for task in group.tasks:
             seen = coverage(achieved, task.evaluation()[1], group.spec.goal_threshold)
             facts[f"goals of {task.name} ever achieved"] = f"{100 * seen:.0f} %"
     facts["SHA-256"] = episodes.checksum()
     note = out_of_range(episodes)
     return facts | ({"note": note} if note else {})
+
+
+def lengths(episodes: Episodes) -> str:
+    if episodes.lengths is None:
+        return str(episodes.horizon)
+    taken = np.asarray(episodes.lengths)
+    return f"{taken.min()} … {taken.max()}, {taken.sum()} in all"
 
 
 def ranges(points: np.ndarray) -> str:

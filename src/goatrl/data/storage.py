@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,10 +17,7 @@ def save(episodes: Episodes, path: Path | str) -> None:
     """Write a dataset as npz."""
     path = Path(path)
     check_name(path)
-    arrays = {
-        field.name: np.asarray(getattr(episodes, field.name))
-        for field in dataclasses.fields(episodes)
-    }
+    arrays = episodes.arrays()
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
@@ -49,7 +45,7 @@ def load(source: Path | str) -> Episodes:
 
 
 def _load_npz(path: Path) -> Episodes:
-    names = [field.name for field in dataclasses.fields(Episodes)]
+    names = ["observations", "achieved", "actions", "goals"]
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             missing = [name for name in names if name not in file]
@@ -57,7 +53,8 @@ def _load_npz(path: Path) -> Episodes:
                 raise GoatError(
                     f"{path} is missing {', '.join(missing)}; a dataset has {', '.join(names)}"
                 )
-            arrays = {name: file[name] for name in names}
+            given = [name for name in ("lengths", "terminated") if name in file]
+            arrays = {name: file[name] for name in (*names, *given)}
     except GoatError:
         raise
     except Exception as error:

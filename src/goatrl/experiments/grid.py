@@ -291,11 +291,19 @@ def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list
     """
     across_groups = jax.default_backend() != "cpu"
 
+    def layout(cell: PlannedCell) -> Any:
+        """How episodes lie; those of task groups all have one length."""
+        if cell.data is None or not across_groups:
+            return None
+        episodes = opened(cell.config.group, cell.data).episodes
+        changing = episodes.goals.shape[0] != episodes.count
+        return jax.tree.structure(episodes), changing
+
     def shape(cell: PlannedCell) -> tuple[Any, ...]:
         config = cell.config
         where = None if across_groups else config.group
         structure = jax.tree.structure(cell.algorithm)
-        return where, structure, config.spec, config.updates, config.batch_size
+        return where, structure, layout(cell), config.spec, config.updates, config.batch_size
 
     found: dict[tuple[Any, ...], Together] = {}
     for cell in planned:

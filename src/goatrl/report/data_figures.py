@@ -31,6 +31,7 @@ def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> F
     keeps, in panels where there is one.
     """
     achieved, goals = np.asarray(episodes.achieved), np.asarray(episodes.goals)
+    begun = achieved[episodes.at(np.arange(episodes.count), 0)]
     spread = np.diff(
         np.quantile(achieved.reshape(-1, goals.shape[1]), [0.005, 0.995], axis=0), axis=0
     )[0]
@@ -41,13 +42,14 @@ def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> F
     few = np.linspace(0, episodes.count - 1, min(episodes.count, 300)).astype(
         int
     )  # more would only cover each other
-    _visited(begins, achieved, goals, (0, 1), group)
-    begins.scatter(*achieved[few, 0][:, :2].T, s=5, color=DATA_START, linewidths=0)
+    last = episodes.length(few)
+    _visited(begins, achieved, goals, (0, 1), group, begun)
+    begins.scatter(*begun[few][:, :2].T, s=5, color=DATA_START, linewidths=0)
     begins.set_title("visited, and starts", fontsize=9)
     for space, view in zip(ends, [(0, 1), (0, 2)], strict=False):
-        _visited(space, achieved, goals, view, group)
+        _visited(space, achieved, goals, view, group, begun)
         space.scatter(
-            *goals[few][:, view].T,
+            *np.asarray(episodes.desired(few, last))[:, view].T,
             marker="*",
             s=16,
             color=GOAL_COLOR,
@@ -55,11 +57,15 @@ def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> F
             label="desired",
         )
         space.scatter(
-            *achieved[few, -1][:, view].T, s=5, color=OURS_COLOR, linewidths=0, label="end"
+            *achieved[episodes.at(few, last)][:, view].T,
+            s=5,
+            color=OURS_COLOR,
+            linewidths=0,
+            label="end",
         )
         space.set_title("ends, and desired goals", fontsize=9)
         space.legend(fontsize=7, loc="upper right", markerscale=1.5)
-    taken = np.asarray(episodes.actions).reshape(-1, episodes.actions.shape[-1])
+    taken = np.asarray(episodes.actions)[episodes.at(*episodes.steps())]
     names = [f"axis {axis}" for axis in range(taken.shape[1])] if taken.shape[1] <= 4 else None
     actions.hist(taken, bins=41, histtype="step", density=True, label=names)
     if names:
@@ -75,6 +81,7 @@ def _visited(
     goals: np.ndarray,
     view: tuple[int, int],
     group: TaskGroup | None,
+    begun: np.ndarray,
 ) -> None:
     """Grey where the episodes went, dark where often. Objects that flew off are left out of the
     picture.
@@ -109,7 +116,7 @@ def _visited(
     space.set_ylabel("xyz"[view[1]] + unit, fontsize=8)
     space.tick_params(labelsize=6)
     if group is not None:
-        _border(space, group, np.median(achieved[:, 0], axis=0), view)
+        _border(space, group, np.median(begun, axis=0), view)
 
 
 def _border(space: Axes, group: TaskGroup, start: np.ndarray, view: tuple[int, int]) -> None:
