@@ -116,6 +116,36 @@ class Layout:
     positions: tuple[int, ...] = ()  # other places, such as the gripper's, one after the other
 
 
+@dataclasses.dataclass(frozen=True)
+class ActionBounds:
+    """What −1 and 1 stand for in the data's own actions, by dimension."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @classmethod
+    def of(cls, low: Any, high: Any) -> ActionBounds | None:
+        """These bounds; None if they are −1 and 1."""
+        ends = [np.asarray(each, np.float64) for each in (low, high)]
+        if any(each.ndim != 1 or not np.isfinite(each).all() for each in ends):
+            raise GoatError("action bounds must be finite, one number for each dimension")
+        if ends[0].shape != ends[1].shape or (ends[0] >= ends[1]).any():
+            raise GoatError("every lower action bound must be below its upper one")
+        if (ends[0] == -1.0).all() and (ends[1] == 1.0).all():
+            return None
+        return cls(*(tuple(each.tolist()) for each in ends))
+
+    def scaled(self, actions: Any) -> np.ndarray:
+        """The data's actions as agents act: in [−1, 1]."""
+        low, high = np.array(self.low), np.array(self.high)
+        return np.asarray((2.0 * (actions - low) / (high - low) - 1.0), np.float32)
+
+    def restored(self, actions: Any) -> np.ndarray:
+        """What agents do in the data's own units."""
+        low, high = np.array(self.low), np.array(self.high)
+        return np.asarray(low + (high - low) * (actions + 1.0) / 2.0, np.float32)
+
+
 # One definition for NumPy and for JAX arrays. Numbers stay in the precision they come in, so that
 # rewards within a compiled program, recorded episodes and exported datasets agree.
 

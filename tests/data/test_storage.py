@@ -61,6 +61,44 @@ def test_a_dataset_comes_back_bit_for_bit(tmp_path: Path, odd_episodes: Episodes
     assert files(path.parent) == ["data.npz"]
 
 
+def test_lengths_goals_and_ends_come_back(tmp_path: Path) -> None:
+    lengths = (2, 1, 4)
+    episodes = make_episodes(
+        [np.ones((length + 1, 3)) * n for n, length in enumerate(lengths)],
+        [np.ones((length + 1, 2)) * n for n, length in enumerate(lengths)],
+        [np.ones((length, 1)) for length in lengths],
+        [np.arange(2.0 * length).reshape(length, 2) for length in lengths],
+        terminated=[True, False, True],
+    )
+    storage.save(episodes, tmp_path / "a.npz")
+    loaded = storage.load(tmp_path / "a.npz")
+    assert loaded.checksum() == episodes.checksum()
+    np.testing.assert_array_equal(loaded.lengths, lengths)
+    np.testing.assert_array_equal(loaded.terminated, [True, False, True])
+
+
+def test_padded_arrays_with_lengths_are_read(tmp_path: Path) -> None:
+    arrays = as_arrays(small())
+    np.savez(tmp_path / "a.npz", **arrays, lengths=[2, 1])
+    loaded = storage.load(tmp_path / "a.npz")
+    assert [path.ravel().tolist() for path in loaded.paths()] == [[0, 1, 2], [3, 4]]
+    np.savez(tmp_path / "b.npz", **arrays, lengths=[2, 3])
+    with pytest.raises(GoatError, match=r"b\.npz: observations has shape .* up to 3 actions need"):
+        storage.load(tmp_path / "b.npz")
+
+
+def test_a_file_that_declares_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, **as_arrays(small()) | {"observations": np.zeros((2**20, 3, 2))})
+    assert path.stat().st_size < 2**20
+    ours = os.sysconf
+    monkeypatch.setattr(os, "sysconf", lambda name: 2**12 if "PHYS" in name else ours(name))
+    with pytest.raises(GoatError, match=r"a\.npz declares 0 GiB, more than this machine's memory"):
+        storage.load(path)
+
+
 def test_arrays_on_the_device_are_saved_too(tmp_path: Path) -> None:
     episodes = small()
     storage.save(

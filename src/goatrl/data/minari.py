@@ -2,11 +2,11 @@
 
 observations   observation      o_0 … o_T     (T+1, observation_dim)
                achieved_goal    φ_0 … φ_T     (T+1, goal_dim)
-               desired_goal     g … g         (T+1, goal_dim)
+               desired_goal     g_0 … g_T     (T+1, goal_dim), in most datasets always the same
 actions                         a_0 … a_T-1   (T, action_dim)
 rewards                         1 where φ_t+1 is within the threshold of g, otherwise 0
-terminations                    never
-truncations                     at the last action
+terminations                    at the last action of an episode that its environment ended
+truncations                     at the last action of any other
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ import numpy as np
 from gymnasium.spaces import Box, Dict
 
 import goatrl
+from goatrl.data.sizes import check_fits_memory, of_hdf5
 from goatrl.disk.files import WriteError
 from goatrl.sim.registration import identifier, is_registered
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError, make_episodes, reached
+from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes, reached
 
 PREFIX = "minari:"
 KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -74,6 +75,14 @@ def goal_threshold(name: str) -> float | None:
     )
 
 
+def action_bounds(name: str) -> ActionBounds | None:
+    """The bounds of the action space, if it has any."""
+    space = _open(name).action_space
+    if not isinstance(space, Box) or not (np.isfinite(space.low) & np.isfinite(space.high)).all():
+        return None
+    return ActionBounds.of(space.low, space.high)
+
+
 def export(
     episodes: Episodes,
     name: str,
@@ -102,7 +111,8 @@ def export(
         "dataset_id": name,
         "minari_version": minari.__version__,
         "description": description
-        or f"{episodes.count} episodes of {episodes.horizon} actions, written by goatrl",
+        or f"{episodes.count} episodes of {'' if episodes.lengths is None else 'up to '}"
+        f"{episodes.horizon} actions, written by goatrl",
         "author": None if author is None else {author},
         "algorithm_name": algorithm,
         "goal_threshold": goal_threshold,
@@ -157,13 +167,13 @@ def describe(group: TaskGroup) -> dict[str, str]:
     }
 
 
-def rewards(episodes: Episodes, goal_threshold: float) -> np.ndarray:
-    """The sparse reward of every action, paid on what it achieves: (N, T)."""
-    achieved, goals = (
-        np.asarray(episodes.achieved, np.float32),
-        np.asarray(episodes.goals, np.float32),
-    )
-    return reached(achieved[:, 1:], goals[:, None], goal_threshold).astype(np.float32)
+def rewards(episodes: Episodes, goal_threshold: float) -> list[np.ndarray]:
+    """The sparse reward of every action, paid on what it achieves: N arrays (T,)."""
+    episode, step = episodes.steps()
+    after = np.asarray(episodes.achieved, np.float32)[episodes.at(episode, step + 1)]
+    desired = np.asarray(episodes.desired(episode, step), np.float32)
+    paid = reached(after, desired, goal_threshold).astype(np.float32)
+    return np.split(paid, np.flatnonzero(step == 0)[1:])
 
 
 def _library() -> Any:
@@ -297,20 +307,24 @@ def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[
 def _buffers(episodes: Episodes, goal_threshold: float) -> Iterator[Any]:
     from minari.data_collector import EpisodeBuffer
 
-    observations, achieved, actions, goals = (
+    observations, achieved, actions = (
         np.asarray(array, np.float32)
-        for array in (episodes.observations, episodes.achieved, episodes.actions, episodes.goals)
+        for array in (episodes.observations, episodes.achieved, episodes.actions)
     )
     paid = rewards(episodes, goal_threshold)
-    steps = np.arange(episodes.horizon)
+    ended = np.zeros(episodes.count, bool) if episodes.terminated is None else episodes.terminated
     for n in range(episodes.count):
-        desired = np.repeat(goals[n : n + 1], episodes.horizon + 1, axis=0)
+        length = int(episodes.length(n))
+        steps = np.arange(length + 1)
+        episode, last = np.full(length + 1, n), steps[:-1] == length - 1
+        at = episodes.at(episode, steps)
+        desired = np.asarray(episodes.desired(episode, steps), np.float32)
         yield EpisodeBuffer(
-            observations=dict(zip(KEYS, (observations[n], achieved[n], desired), strict=True)),
-            actions=actions[n],
+            observations=dict(zip(KEYS, (observations[at], achieved[at], desired), strict=True)),
+            actions=actions[episodes.at(episode[:-1], steps[:-1])],
             rewards=paid[n],
-            terminations=np.zeros(episodes.horizon, bool),
-            truncations=steps == episodes.horizon - 1,
+            terminations=last & bool(ended[n]),
+            truncations=last & ~bool(ended[n]),
             infos={},  # without any, Minari cannot print an episode
         )
 
@@ -326,22 +340,38 @@ def _read(dataset: Any) -> Episodes:
         )
     if not dataset.total_episodes:
         raise GoatError("it has no episodes")
+    _check_memory(dataset)
+    ours = "goatrl_version" in dataset.storage.metadata
     parts: list[tuple[Any, ...]] = []
-    for number, episode in enumerate(dataset.iterate_episodes()):
+    ended: list[bool] = []
+    before: np.ndarray | None = None  # the goal at the end of the previous episode
+    for episode in dataset.iterate_episodes():
         observation, achieved, desired = (episode.observations[key] for key in KEYS)
-        if parts and len(episode.actions) != len(parts[0][2]):
-            raise GoatError(
-                f"its episodes differ in length: episode 0 has {len(parts[0][2])} actions, "
-                f"episode {number} has "
-                f"{len(episode.actions)}; goatrl needs episodes of equal length"
-            )
-        if not np.array_equal(desired, np.broadcast_to(desired[:1], desired.shape), equal_nan=True):
-            raise GoatError(
-                f"the desired goal changes within episode {number}; goatrl needs one goal per "
-                "episode"
-            )
-        parts.append((observation, achieved, episode.actions, desired[0]))
-    return make_episodes(*zip(*parts, strict=True))
+        goals = desired if ours or before is None else _mended(desired, before)
+        parts.append((observation, achieved, episode.actions, goals[:-1]))
+        ended.append(bool(episode.terminations[-1]) if len(episode.terminations) else False)
+        before = desired[-1]
+    observations, achieved, actions, goals = (list(each) for each in zip(*parts, strict=True))
+    return make_episodes(observations, achieved, actions, goals, terminated=ended)
+
+
+def _mended(desired: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The goals of an episode. Where an environment draws a new goal at success and goes on, the
+    first step of the next episode still shows the old one: all steps after it agree on another.
+    """
+    stale = np.array_equal(desired[0], before) and not np.array_equal(desired[0], desired[-1])
+    if stale and (desired[1:] == desired[-1]).all():
+        return np.concatenate([desired[-1:], desired[1:]])
+    return desired
+
+
+def _check_memory(dataset: Any) -> None:
+    file = Path(dataset.storage.data_path) / "main_data.hdf5"
+    if file.is_file():
+        import h5py
+
+        with h5py.File(file) as opened:
+            check_fits_memory(of_hdf5(opened), "it")
 
 
 def _short(text: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from goatrl.data import goat_pickle, minari
+from goatrl.data.sizes import check_fits_memory
 from goatrl.disk.files import write_atomically
 from goatrl.tasks import groups
 from goatrl.types import Episodes, GoatError, make_episodes
@@ -54,7 +55,10 @@ def _load_npz(path: Path) -> Episodes:
                     f"{path} is missing {', '.join(missing)}; a dataset has {', '.join(names)}"
                 )
             given = [name for name in ("lengths", "terminated") if name in file]
-            arrays = {name: file[name] for name in (*names, *given)}
+            wanted = [*names, *given]
+            declared = (file.zip.getinfo(f"{name}.npy").file_size for name in wanted)
+            check_fits_memory(sum(declared), path)
+            arrays = {name: file[name] for name in wanted}
     except GoatError:
         raise
     except Exception as error:
