@@ -13,7 +13,7 @@ import pyarrow as pa
 from rich.table import Table
 from tyro.conf import arg
 
-from goatrl.cli.console import console, out_of_range, plural
+from goatrl.cli.console import about_actions, console, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.training import check_place, evaluate_agents, train_with_progress
 from goatrl.data.problems import Problem, open_problem
@@ -128,12 +128,12 @@ class Ablate:
         if self.group is None and self.data is None:
             raise GoatError("specify your dataset with --data FILE")
         problem = open_problem(self.group, self.data, self.goal_threshold)
-        note = out_of_range(problem.episodes)
+        note = about_actions(problem)
         if note:
             console.print(f"note: {note}", highlight=False, markup=False)
         where = problem.group or self.environment
         assert where is not None
-        check_place(where, problem.spec, self.episodes)
+        check_place(where, problem.spec, self.episodes, problem.action_bounds)
         return where, problem
 
 

@@ -21,7 +21,7 @@ from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
 from goatrl.training import symmetry_check
 from goatrl.training.symmetry_check import Checked
-from goatrl.types import Episodes, GoatError, reached
+from goatrl.types import ActionBounds, Episodes, GoatError, reached
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,10 +177,12 @@ class DataConvert:
     """Make the dataset of a task group without asking if it is missing."""
 
     def run(self) -> None:
-        if not minari.is_id(self.out):
-            write_dataset(open_dataset(self.source, self.yes), Path(self.out))
-            return
         own = self.source in tasks.groups()
+        if not minari.is_id(self.out):
+            raw = open_dataset(self.source, self.yes)
+            bounds = None if own else datasets.action_bounds(self.source, raw)
+            write_dataset(raw, Path(self.out), bounds)
+            return
         if own and self.group is not None:
             raise GoatError(f"{self.source} is itself a task group; use --group only with files")
         if own:
@@ -192,18 +194,21 @@ class DataConvert:
         )
         about = minari.describe(tasks.get(self.source)) if own else {}
         given = {"description": self.description, "author": self.author}
+        bounds = problem.action_bounds
+        episodes = problem.episodes if bounds is None else datasets.load(known_path(self.source))
         new = minari.export(
-            problem.episodes,
+            episodes,
             self.out.removeprefix(minari.PREFIX),
             goal_threshold=problem.spec.goal_threshold,
             group=problem.group,
+            action_bounds=bounds,
             **about | {name: text for name, text in given.items() if text is not None},
         )
-        console.print(written(problem.episodes, self.out) if new else f"already exists: {self.out}")
+        console.print(written(episodes, self.out) if new else f"already exists: {self.out}")
 
 
-def write_dataset(episodes: Episodes, out: Path) -> None:
-    datasets.save(episodes, out)
+def write_dataset(episodes: Episodes, out: Path, bounds: ActionBounds | None = None) -> None:
+    datasets.save(episodes, out, bounds)
     console.print(written(episodes, str(out)))
 
 

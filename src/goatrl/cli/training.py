@@ -13,10 +13,10 @@ from tyro.conf import Positional, UseAppendAction, arg
 from goatrl import algorithms, tasks
 from goatrl.cli.console import (
     OwnAlgorithm,
+    about_actions,
     console,
     load_own,
     losses,
-    out_of_range,
     pairs,
     plural,
     progress_bar,
@@ -32,7 +32,7 @@ from goatrl.report import tables
 from goatrl.runs.folder import Agents, RunFolder
 from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.tasks import Task, TaskGroup
-from goatrl.types import GoatError, Spec
+from goatrl.types import ActionBounds, GoatError, Spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Train:
         )
         run = Run(self.out)
         run.prepare(config)
-        note = out_of_range(problem.episodes)
+        note = about_actions(problem)
         if note:
             console.print(f"note: {note}", highlight=False)
         if train_with_progress(
@@ -165,9 +165,9 @@ class Evaluate:
     Any Gymnasium environment works whose observations are a dictionary of observation,
     achieved_goal and desired_goal. Episodes are seeded, so all agents are evaluated on the same
     starts and goals. They are as long as those in the data, unless the environment ends them
-    earlier. Agents act in [-1, 1]; if the action space has other bounds, actions are rescaled to
-    them. Success is the share of episodes within the goal threshold at the final step. The return
-    is the number of steps within it.
+    earlier. Agents act in the units of their data. If that has actions in [-1, 1] and the action
+    space has other bounds, actions are rescaled to them. Success is the share of episodes within
+    the goal threshold at the final step. The return is the number of steps within it.
 
     Examples:
       goat evaluate runs/goat
@@ -200,7 +200,7 @@ class Evaluate:
                 "evaluate either in an --environment or on the --tasks of a --group, not both"
             )
         where = self._group(trained) if self.environment is None else self.environment
-        check_place(where, trained.spec, self.episodes)
+        check_place(where, trained.spec, self.episodes, trained.action_bounds)
         if trained.unfinished:
             console.print(f"{self.folder} {trained.unfinished}")
         table = evaluate_agents(trained, where, self.tasks, self.episodes)
@@ -224,11 +224,13 @@ class Evaluate:
                 f"{self.folder} was trained without a task group; specify --group or --environment"
             )
         group = tasks.get(name)
-        group.check_fits(trained.spec, str(self.folder))
+        trained.check_fits(group, str(self.folder))
         return group
 
 
-def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> None:
+def check_place(
+    where: TaskGroup | str, spec: Spec, episodes: int | None, bounds: ActionBounds | None
+) -> None:
     """Refuse an environment in which agents cannot be evaluated. Otherwise print a note on how it
     takes actions, if there is one.
     """
@@ -241,7 +243,8 @@ def check_place(where: TaskGroup | str, spec: Spec, episodes: int | None) -> Non
     here = str(Path.cwd())
     if here not in sys.path:  # the command is not in the folder of the user's modules
         sys.path.append(here)
-    note = environments.check(where, spec, environments.EPISODES if episodes is None else episodes)
+    count = environments.EPISODES if episodes is None else episodes
+    note = environments.check(where, spec, count, bounds)
     if note:
         console.print(f"note: {note}", highlight=False, markup=False)
 
@@ -265,7 +268,9 @@ def evaluate_agents(
             progress.update(bar, visible=where.family.simulated)  # other tasks finish at once
         else:
             count = environments.EPISODES if episodes is None else episodes
-            table = environments.evaluate(members, state, trained.spec, where, count, show)
+            table = environments.evaluate(
+                members, state, trained.spec, where, count, show, trained.action_bounds
+            )
     RunFolder(trained.path).write_episodes(
         table, where if isinstance(where, TaskGroup) else None, trained.step
     )

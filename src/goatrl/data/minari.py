@@ -92,9 +92,10 @@ def export(
     description: str | None = None,
     author: str | None = None,
     algorithm: str | None = None,
+    action_bounds: ActionBounds | None = None,
 ) -> bool:
     """Write a Minari dataset; False if the same one is there already. A group adds the environments
-    of its tasks.
+    of its tasks. Without bounds, the action space is [-1, 1], or as wide as the actions.
     """
     minari = _library()
     if not (math.isfinite(goal_threshold) and goal_threshold > 0):
@@ -132,6 +133,7 @@ def export(
                 unfinished / "data",
                 goal_threshold,
                 {key: about[key] for key in about if about[key] is not None},
+                action_bounds,
             )
             # HDF5 does not report every write that fails.
             if _read(minari.MinariDataset(unfinished / "data")).checksum() != checksum:
@@ -285,7 +287,13 @@ def _check_space(episodes: Episodes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[str, Any]) -> None:
+def _write(
+    episodes: Episodes,
+    folder: Path,
+    goal_threshold: float,
+    about: dict[str, Any],
+    bounds: ActionBounds | None,
+) -> None:
     from minari.dataset.minari_storage import MinariStorage
 
     spec = episodes.spec(goal_threshold)
@@ -296,10 +304,13 @@ def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[
             for key, size in zip(KEYS, sizes, strict=True)
         }
     )
-    bound = max(1.0, float(np.abs(episodes.actions).max()))  # wider only where the data is
-    storage = MinariStorage.new(
-        folder, observations, Box(-bound, bound, (spec.action_dim,), np.float32), data_format="hdf5"
-    )
+    if bounds is None:
+        bound = max(1.0, float(np.abs(episodes.actions).max()))  # wider only where the data is
+        actions = Box(-bound, bound, (spec.action_dim,), np.float32)
+    else:
+        low, high = (np.array(each, np.float32) for each in (bounds.low, bounds.high))
+        actions = Box(low, high, (spec.action_dim,), np.float32)
+    storage = MinariStorage.new(folder, observations, actions, data_format="hdf5")
     storage.update_metadata(about)
     storage.update_episodes(_buffers(episodes, goal_threshold))
 

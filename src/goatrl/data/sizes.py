@@ -13,8 +13,8 @@ def check_fits_memory(needed: int, what: object) -> None:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > memory:
         raise GoatError(
-            f"{what} declares {needed / 2**30:,.0f} GiB, more than this machine's memory "
-            f"({memory / 2**30:,.0f} GiB)"
+            f"{what} declares {needed / 2**30:.3g} GiB, more than this machine's memory "
+            f"({memory / 2**30:.3g} GiB)"
         )
 
 

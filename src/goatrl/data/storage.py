@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,14 +12,18 @@ from goatrl.data import goat_pickle, minari
 from goatrl.data.sizes import check_fits_memory
 from goatrl.disk.files import write_atomically
 from goatrl.tasks import groups
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
+
+BOUNDS = ("action_low", "action_high")  # arrays of an npz that declares its actions' bounds
 
 
-def save(episodes: Episodes, path: Path | str) -> None:
-    """Write a dataset as npz."""
+def save(episodes: Episodes, path: Path | str, action_bounds: ActionBounds | None = None) -> None:
+    """Write a dataset as npz, with the bounds of its actions if they are known."""
     path = Path(path)
     check_name(path)
     arrays = episodes.arrays()
+    if action_bounds is not None:
+        arrays |= dict(zip(BOUNDS, map(np.array, dataclasses.astuple(action_bounds)), strict=True))
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
@@ -87,6 +92,27 @@ def goal_threshold(source: Path | str) -> float | None:
         if minari.is_id(source)
         else None
     )
+
+
+def action_bounds(source: Path | str, episodes: Episodes) -> ActionBounds | None:
+    """The bounds of the actions of a dataset that was loaded, if it declares others than −1 and 1.
+
+    Those of Minari's action space count only if actions exceed [-1, 1].
+    """
+    if minari.is_id(source):
+        if np.abs(np.asarray(episodes.actions)).max() <= 1.0:
+            return None
+        return minari.action_bounds(str(source).removeprefix(minari.PREFIX))
+    if Path(source).suffix != ".npz":
+        return None
+    try:
+        with np.load(source, allow_pickle=False) as file:
+            found = [np.atleast_1d(file[name]) for name in BOUNDS if name in file]
+        return ActionBounds.of(*found) if len(found) == len(BOUNDS) else None
+    except GoatError as error:
+        raise GoatError(f"{source}: {error}") from None
+    except Exception as error:
+        raise GoatError(f"{source}: {' and '.join(BOUNDS)} are no arrays of numbers") from error
 
 
 def location(source: Path | str) -> str:

@@ -23,15 +23,18 @@ from goatrl.evaluation.episodes import SCHEMA
 from goatrl.learn.parameters import stack
 from goatrl.robots.family import OnProgress
 from goatrl.training.offline import Members, act
-from goatrl.types import GoatError, Spec, TrainState, distance, reached
+from goatrl.types import ActionBounds, GoatError, Spec, TrainState, distance, reached
 
 EPISODES = 100
 FIRST_SEED = 1_000_000  # of the episodes: data tends to be collected with small numbers
 SIDE_BY_SIDE = 32  # about how many environments are open at a time
+NEAR = 1e-6  # bounds that differ by less are the same
 LONGEST_PATH = 3  # numbers of a goal up to which paths are recorded
 
 
-def check(name: str, spec: Spec, episodes: int = EPISODES) -> str | None:
+def check(
+    name: str, spec: Spec, episodes: int = EPISODES, action_bounds: ActionBounds | None = None
+) -> str | None:
     """Refuse an environment that agents of this spec cannot act in; otherwise say what becomes of
     actions, if they change.
     """
@@ -39,6 +42,16 @@ def check(name: str, spec: Spec, episodes: int = EPISODES) -> str | None:
     with _opened(name, spec, 1) as worlds:
         space = worlds.single_action_space
         assert isinstance(space, Box)
+        if action_bounds is not None:
+            within = (np.array(action_bounds.low) >= space.low - NEAR) & (
+                np.array(action_bounds.high) <= space.high + NEAR
+            )
+            return (
+                None
+                if within.all()
+                else f"agents act within the bounds of their data; the environment clips their "
+                f"actions to {_short(space)}"
+            )
         if (space.low == -1.0).all() and (space.high == 1.0).all():
             return None
         stretched = (
@@ -55,6 +68,7 @@ def evaluate(
     name: str,
     episodes: int = EPISODES,
     on_progress: OnProgress | None = None,
+    action_bounds: ActionBounds | None = None,
 ) -> pa.Table:
     """One row per member and episode, as for tasks. All members are evaluated on the same
     episodes, whose seeds determine starts and goals.
@@ -91,7 +105,7 @@ def evaluate(
             parts.append(
                 [
                     array.reshape(len(members), side, *array.shape[1:])
-                    for array in _rollouts(worlds, policy, seeds, spec)
+                    for array in _rollouts(worlds, policy, seeds, spec, action_bounds)
                 ]
             )
     paths, goals, lengths = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
@@ -125,6 +139,7 @@ def _rollouts(
     policy: Callable[[np.ndarray, np.ndarray], np.ndarray],
     seeds: Sequence[int],
     spec: Spec,
+    action_bounds: ActionBounds | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What is achieved in an episode of each environment, (N, T+1, goal_dim), its goals and how
     many actions it took.
@@ -137,7 +152,8 @@ def _rollouts(
     achieved[:, 0] = seen["achieved_goal"]
     lengths = np.full(len(seeds), spec.horizon)
     for step in range(1, spec.horizon + 1):
-        actions = _stretched(policy(seen["observation"], goals), worlds.single_action_space)
+        actions = policy(seen["observation"], goals)
+        actions = _stretched(actions, worlds.single_action_space, action_bounds)
         with _blamed("step"):
             seen, _, terminated, truncated, _ = worlds.step(actions)
         seen = _numbers(seen)
@@ -148,8 +164,10 @@ def _rollouts(
     return achieved, goals, lengths
 
 
-def _stretched(actions: np.ndarray, space: Any) -> np.ndarray:
-    """Actions in [-1, 1] on the environment's scale."""
+def _stretched(actions: np.ndarray, space: Any, bounds: ActionBounds | None) -> np.ndarray:
+    """Actions in [-1, 1] on the scale of the agents' data, or else on the environment's."""
+    if bounds is not None:
+        return np.clip(bounds.restored(actions), space.low, space.high).astype(space.dtype)
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     bounded = np.isfinite(low) & np.isfinite(high)
     low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)

@@ -12,16 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from goatrl import algorithms, tasks
-from goatrl.data.problems import Problem, open_problem
+from goatrl.data.problems import Problem, open_problem, without_group
 from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.evaluation import environments, episodes
 from goatrl.learn.parameters import Number
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import Run, configure
-from goatrl.types import GoatError, Settings, make_episodes
+from goatrl.types import ActionBounds, GoatError, make_episodes
 
 OnReport = Callable[[int, Mapping[str, float]], None]
 
@@ -44,22 +45,38 @@ def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Pro
 
 
 def make_dataset(
-    observations: Any, achieved: Any, actions: Any, goals: Any, *, goal_threshold: float
+    observations: Any,
+    achieved: Any,
+    actions: Any,
+    goals: Any,
+    *,
+    goal_threshold: float,
+    terminated: Any = None,
+    action_bounds: tuple[Any, Any] | None = None,
 ) -> Problem:
-    """A dataset from arrays: N episodes of T actions each.
+    """A dataset from arrays: N episodes of T actions each, or lists of N arrays if T differs.
 
     Args:
         observations: (N, T + 1, observation_dim).
         achieved: what each observation achieves in the space of goals, (N, T + 1, goal_dim).
-        actions: (N, T, action_dim), within [-1, 1].
-        goals: the desired goal of each episode, (N, goal_dim).
+        actions: (N, T, action_dim).
+        goals: the desired goal of each episode, (N, goal_dim), or of each action,
+            (N, T, goal_dim).
         goal_threshold: the distance within which a goal counts as reached.
+        terminated: which episodes their environment ended, N flags, rather than time. No reward
+            follows where that happened short of the goal.
+        action_bounds: the lowest and the highest action. Actions beyond [-1, 1] are scaled to it,
+            by these or else by their own range, and what agents do is scaled back.
 
     Returns:
         The episodes with their dimensions and the settings of most task groups.
     """
-    made = make_episodes(observations, achieved, actions, goals)
-    return Problem(made, made.spec(goal_threshold), Settings(), None)
+    made = make_episodes(observations, achieved, actions, goals, terminated=terminated)
+    declared = None
+    if action_bounds is not None:
+        size = made.actions.shape[-1]
+        declared = ActionBounds.of(*(np.broadcast_to(each, size) for each in action_bounds))
+    return without_group(made, goal_threshold, declared)
 
 
 def train(
@@ -134,13 +151,16 @@ def evaluate(
     keep_compiled_programs()
     members, state = agents.members, agents.state
     if environment is not None:
-        environments.check(environment, agents.spec, count)
-        return environments.evaluate(members, state, agents.spec, environment, count)
+        bounds = agents.action_bounds
+        environments.check(environment, agents.spec, count, bounds)
+        return environments.evaluate(
+            members, state, agents.spec, environment, count, action_bounds=bounds
+        )
     name = group or agents.group
     if name is None:
         raise GoatError(
             "these agents were trained without a task group; specify a group or an environment"
         )
     where = tasks.get(name)
-    where.check_fits(agents.spec, agents.label)
+    agents.check_fits(where, agents.label)
     return episodes.evaluate(members, state, where, [where.task(each) for each in only] or None)
