@@ -366,10 +366,11 @@ def _numbers(name: str, value: Any) -> np.ndarray:
     with np.errstate(over="ignore"):
         array = array.astype(np.float32)
     if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        wrong = np.argwhere(~np.isfinite(array))
+        values = "a value that is" if len(wrong) == 1 else f"{len(wrong):,} values that are"
         raise GoatError(
-            f"{name} contains a value that is not finite in float32, first at index {where}; "
-            "clean the data first"
+            f"{name} contains {values} not finite in float32, first at index "
+            f"{tuple(map(int, wrong[0]))}; clean the data first"
         )
     return array
 

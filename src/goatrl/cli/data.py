@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 from scipy.spatial import KDTree
 from tyro.conf import Positional, arg
@@ -13,7 +14,7 @@ from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import collecting, ensure, make_with_progress
-from goatrl.data import cache, experts, minari
+from goatrl.data import cache, check, experts, minari
 from goatrl.data.problems import declared_symmetry, open_problem
 from goatrl.learn import symmetry
 from goatrl.learn.symmetry import Map
@@ -259,6 +260,73 @@ class DataInfo:
             console.print(f"wrote {self.figure}")
 
 
+@dataclasses.dataclass(frozen=True)
+class DataCheck:
+    """Say what is wrong or suspicious in a dataset before you train on it: goals that are never
+    reached, padding, actions out of range, and more. Exits with 1 if nothing can be trained on it.
+
+    Examples:
+      goat data check mine.npz --goal-threshold 0.5
+      goat data check minari:me/mine-v0 --figure check.png
+      goat data check push-left-right
+    """
+
+    data: Positional[str]
+    """A dataset file, minari:ID or a task group."""
+    goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
+    """The distance within which a goal counts as reached. Task groups have their own, and so has
+    Minari metadata that goatrl wrote.
+    """
+    figure: Path | None = None
+    """Also plot lengths, distances to goals and actions to this file (.png, .svg, .pdf)."""
+    group: Annotated[str | None, arg(metavar="GROUP")] = None
+    """For a file: the task group that it belongs to."""
+    yes: bool = False
+    """Make the dataset without asking if it is missing."""
+
+    def run(self) -> None:
+        own = self.data in tasks.groups()
+        name = self.data if own else self.group
+        group = None if name is None else tasks.get(name)
+        if not own and not minari.is_id(self.data) and not known_path(self.data).is_file():
+            raise GoatError(f"no such file: {self.data}")
+        try:
+            episodes = open_dataset(self.data, self.yes)
+            bounds = None if group is not None else datasets.action_bounds(self.data, episodes)
+            if group is not None:
+                group.check_fits(episodes.spec(group.spec.goal_threshold), self.data)
+        except GoatError as error:
+            raise Untrainable(str(error)) from None
+        threshold = self.goal_threshold
+        if threshold is None and group is not None:
+            threshold = group.spec.goal_threshold
+        elif threshold is None:
+            threshold = datasets.goal_threshold(self.data)
+        found = check.check(episodes, threshold, bounds)
+        actions = len(episodes.steps()[0])
+        console.print(f"{self.data}: {episodes.count:,} episodes, {actions:,} actions")
+        for each in found:
+            mark = "[red]✗[/red]" if each.fatal else "[yellow]![/yellow]"
+            line = escape(f"{each.what}; {each.advice}")
+            console.print(f"{mark} {line}", highlight=False, soft_wrap=True)
+        if not found:
+            console.print("nothing suspicious")
+        if threshold is None:
+            console.print("add --goal-threshold to check success as well")
+        if self.figure is not None:
+            drawn = data_figures.checked(episodes, self.data, threshold, bounds, found)
+            figures.save(drawn, self.figure)
+            console.print(f"wrote {self.figure}")
+        if any(each.fatal for each in found):
+            raise Untrainable(f"nothing can be learned from {self.data}")
+
+
+class Untrainable(GoatError):
+    """Data that agents cannot be trained on."""
+
+    exit_code = 1
+
+
 def known_path(text: str) -> Path:
     """The path of a file or a Minari id. Raises an error for a misspelt task group."""
     if not minari.is_id(text) and not Path(text).exists() and not Path(text).suffix:
@@ -428,5 +496,6 @@ Data = (
     | Annotated[DataVerify, command("verify", DataVerify)]
     | Annotated[DataConvert, command("convert", DataConvert)]
     | Annotated[DataInfo, command("info", DataInfo)]
+    | Annotated[DataCheck, command("check", DataCheck)]
     | Annotated[DataSymmetry, command("symmetry", DataSymmetry)]
 )
