@@ -221,7 +221,7 @@ def test_arrays_that_are_no_dataset_are_refused_with_the_file(tmp_path: Path) ->
     arrays["goals"] = arrays["goals"] * np.nan
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(
-        GoatError, match=r"a\.npz: goals contains a value that is not finite .*index \(0, 0\)"
+        GoatError, match=r"a\.npz: goals contains 2 values that are not finite .*index \(0, 0\)"
     ):
         storage.load(tmp_path / "a.npz")
 
@@ -371,7 +371,8 @@ def test_what_is_no_dataset_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("x,y\n1,2\n")
     for source, message in {
         tmp_path: "is a folder, and a dataset is a file; goatrl reads .npz, .pkl",
-        tmp_path / "log.csv": "cannot read log.csv: goatrl reads .npz, .pkl, .pickle and minari:ID",
+        tmp_path / "log.csv": "cannot read log.csv: goatrl reads .npz, .pkl, .pickle, .parquet, "
+        ".hdf5, .h5 and minari:ID",
         Path("pointreach-expert-10"): "to use that task group, say --group pointreach-expert-10",
     }.items():
         with pytest.raises(GoatError) as refused:

@@ -16,6 +16,7 @@ from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import collecting, ensure, make_with_progress
 from goatrl.data import cache, check, experts, minari
 from goatrl.data.problems import declared_symmetry, open_problem
+from goatrl.data.trajectories import goal_from_columns
 from goatrl.learn import symmetry
 from goatrl.learn.symmetry import Map
 from goatrl.report import data_figures, figures
@@ -148,20 +149,25 @@ class DifferentData(GoatError):
 
 @dataclasses.dataclass(frozen=True)
 class DataConvert:
-    """Convert a dataset to npz or to Minari's format. From a pickle, only plain arrays are read;
-    nothing in it is executed.
+    """Convert a dataset (npz, OGBench's npz, Parquet, robomimic's HDF5, Minari) to npz or to
+    Minari's format. From a pickle, only plain arrays are read; nothing in it is executed.
 
     Examples:
       goat data convert buffer.pkl --out buffer.npz
       goat data convert push-left-right --out minari:goatrl/push-left-right-v0
       goat data convert mine.npz --goal-threshold 0.5 --out minari:me/mine-v0
       goat data convert minari:me/mine-v0 --out mine.npz
+      goat data convert pointmaze-medium-navigate-v0.npz --goal-columns 0 1 --out maze.npz
     """
 
     source: Positional[str]
     """A dataset file, minari:ID or a task group."""
     out: Annotated[str, arg(metavar="TARGET")]
     """FILE.npz or minari:ID."""
+    goal_columns: Annotated[tuple[int, ...], arg(metavar="N")] = ()
+    """The columns of an observation (from 0) that are what it achieves as a goal; the goal of an
+    episode is then what it achieves at its end. For data without goals, such as OGBench's.
+    """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """For Minari: the distance within which a goal counts as reached, which determines the rewards.
     Task groups have their own.
@@ -182,8 +188,13 @@ class DataConvert:
         if not minari.is_id(self.out):
             raw = open_dataset(self.source, self.yes)
             bounds = None if own else datasets.action_bounds(self.source, raw)
-            write_dataset(raw, Path(self.out), bounds)
+            chosen = goal_from_columns(raw, self.goal_columns) if self.goal_columns else raw
+            write_dataset(chosen, Path(self.out), bounds)
             return
+        if self.goal_columns:
+            raise GoatError(
+                "--goal-columns writes a file; convert it to Minari's format afterwards"
+            )
         if own and self.group is not None:
             raise GoatError(f"{self.source} is itself a task group; use --group only with files")
         if own:

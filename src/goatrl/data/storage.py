@@ -1,4 +1,4 @@
-"""Datasets on disk: npz in and out, the authors' pickles in, and those that Minari keeps."""
+"""Datasets on disk: npz in and out, other formats in, and those that Minari keeps."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from goatrl.data import goat_pickle, minari
+from goatrl.data import goat_pickle, minari, parquet
 from goatrl.data.sizes import check_fits_memory
+from goatrl.data.trajectories import OGBENCH, from_ogbench, from_robomimic
 from goatrl.disk.files import write_atomically
 from goatrl.tasks import groups
 from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
@@ -34,7 +35,7 @@ def check_name(path: Path) -> None:
 
 def load(source: Path | str) -> Episodes:
     """Read a dataset: a file of one of `READERS`, such as .npz with observations, achieved, actions
-    and goals, or minari:ID.
+    and goals (or OGBench's), or minari:ID.
     """
     if minari.is_id(source):
         return minari.load(str(source).removeprefix(minari.PREFIX))
@@ -54,6 +55,8 @@ def _load_npz(path: Path) -> Episodes:
     names = ["observations", "achieved", "actions", "goals"]
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            ogbench = "achieved" not in file and all(name in file for name in OGBENCH)
+            names = list(OGBENCH) if ogbench else names
             missing = [name for name in names if name not in file]
             if missing:
                 raise GoatError(
@@ -72,7 +75,7 @@ def _load_npz(path: Path) -> Episodes:
             f"{path} is damaged or not an npz dataset ({type(error).__name__})"
         ) from error
     try:
-        return make_episodes(**arrays)
+        return from_ogbench(arrays) if ogbench else make_episodes(**arrays)
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
 
@@ -82,6 +85,9 @@ READERS: dict[str, Callable[[Path], Episodes]] = {
     ".npz": _load_npz,
     ".pkl": goat_pickle.import_episodes,
     ".pickle": goat_pickle.import_episodes,
+    ".parquet": parquet.load,
+    ".hdf5": from_robomimic,
+    ".h5": from_robomimic,
 }
 
 
