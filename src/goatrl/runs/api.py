@@ -31,8 +31,8 @@ def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Pro
     """A dataset that agents can be trained on.
 
     Args:
-        source: the name of a task group (its own dataset, tasks and settings), a file (.npz, or one
-            of the authors' .pkl), or minari:ID.
+        source: the name of a task group (its own dataset, tasks and settings), a file (such as
+            .npz, OGBench's among them, .parquet or robomimic's .hdf5), or minari:ID.
         goal_threshold: the distance within which a goal counts as reached. Task groups have
             their own.
 
