@@ -25,15 +25,14 @@ def transitions(
     threshold: float,
 ) -> Batch:
     """A batch of the transitions at (episode, step), all with one goal for value and policy."""
-    now, then = episodes.at(episode, step), episodes.at(episode, step + 1)
-    next_achieved = episodes.achieved[then]
+    next_achieved = episodes.achieved[episodes.at(episode, step + 1)]
     reward = reached(next_achieved, goal, threshold).astype(jnp.float32)
     return Batch(
-        observation=episodes.observations[now],
-        action=episodes.actions[now],
-        next_observation=episodes.observations[then],
+        observation=episodes.observations[episodes.at(episode, step)],
+        action=episodes.actions[episodes.at(episode, step)],
+        next_observation=episodes.observations[episodes.at(episode, step + 1)],
         initial_observation=episodes.observations[episodes.at(episode, 0)],
-        achieved=episodes.achieved[now],
+        achieved=episodes.achieved[episodes.at(episode, step)],
         next_achieved=next_achieved,
         goal=goal,
         policy_goal=goal,
