@@ -164,7 +164,7 @@ class Evaluate:
 
     Any Gymnasium environment works whose observations are a dictionary of observation,
     achieved_goal and desired_goal. Episodes are seeded, so all agents are evaluated on the same
-    starts and goals. They are as long as those in the data, unless the environment ends them
+    starts and goals. They are as long as the longest in the data, unless the environment ends them
     earlier. Agents act in the units of their data. If that has actions in [-1, 1] and the action
     space has other bounds, actions are rescaled to them. Success is the share of episodes within
     the goal threshold at the final step. The return is the number of steps within it.

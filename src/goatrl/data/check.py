@@ -142,8 +142,10 @@ def _outside(subject: Subject) -> Iterator[Finding]:
 def _saturated(subject: Subject) -> Iterator[Finding]:
     low, high = _range(subject)
     margin = NEAR * (high - low)
-    at_end = (subject.actions <= low + margin) | (subject.actions >= high - margin)
-    if at_end.mean() > SATURATED:
+    actions = subject.actions
+    at_end = (actions <= low + margin) | (actions >= high - margin)
+    inside = ((actions >= low - margin) & (actions <= high + margin)).all()
+    if inside and at_end.mean() > SATURATED:
         yield Finding(
             f"{_of(at_end)} action components lie at their bounds",
             "fine for a bang-bang controller; otherwise actions may have been clipped or scaled "

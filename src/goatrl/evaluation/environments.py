@@ -73,9 +73,9 @@ def evaluate(
     """One row per member and episode, as for tasks. All members are evaluated on the same
     episodes, whose seeds determine starts and goals.
 
-    An episode has one goal, that of its first observation, and as many actions as those of the
-    data, unless the environment ends it earlier. Success means that the goal achieved at the last
-    step is within the goal threshold. The return is the number of steps within it. The
+    An episode has one goal, that of its first observation, and as many actions as the longest of
+    the data, unless the environment ends it earlier. Success means that the goal achieved at the
+    last step is within the goal threshold. The return is the number of steps within it. The
     environment's own reward is ignored.
     """
     _check_count(episodes)

@@ -291,13 +291,14 @@ def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list
     """
     across_groups = jax.default_backend() != "cpu"
 
-    def layout(cell: PlannedCell) -> Any:
-        """How episodes lie; those of task groups all have one length."""
+    def layout(cell: PlannedCell) -> tuple[bool, ...]:
+        """How episodes lie: of one length, ended by nobody, with one goal each, as those of task
+        groups, or not.
+        """
         if cell.data is None or not across_groups:
-            return None
-        episodes = opened(cell.config.group, cell.data).episodes
-        changing = episodes.goals.shape[0] != episodes.count
-        return jax.tree.structure(episodes), changing
+            return (True, True, True)
+        found = opened(cell.config.group, cell.data).episodes
+        return found.lengths is None, found.terminated is None, len(found.goals) == found.count
 
     def shape(cell: PlannedCell) -> tuple[Any, ...]:
         config = cell.config

@@ -65,8 +65,8 @@ def make_dataset(
         goal_threshold: the distance within which a goal counts as reached.
         terminated: which episodes their environment ended, N flags, rather than time. No reward
             follows where that happened short of the goal.
-        action_bounds: the lowest and the highest action. Actions beyond [-1, 1] are scaled to it,
-            by these or else by their own range, and what agents do is scaled back.
+        action_bounds: the lowest and the highest action. Actions are scaled from them to [-1, 1],
+            or from their own range if it exceeds that; what agents do is scaled back.
 
     Returns:
         The episodes with their dimensions and the settings of most task groups.
