@@ -89,6 +89,15 @@ def test_without_declared_bounds_it_is_the_range_of_the_actions() -> None:
     assert constant.action_bounds == ActionBounds((-1.0, 2.0), (1.0, 4.0))
 
 
+def test_a_few_outliers_scale_nothing() -> None:
+    """Ten among a thousand numbers say nothing about the bounds; eleven may."""
+    actions = np.zeros((2, 250, 2))
+    actions[0, :5] = 10.0
+    assert problem(made(actions.tolist())).action_bounds is None
+    actions[0, 5, 0] = 10.0
+    assert problem(made(actions.tolist())).action_bounds == ActionBounds((0.0, 0.0), (10.0, 10.0))
+
+
 def test_actions_in_range_are_as_they_were(odd_episodes: Episodes, tmp_path: Path) -> None:
     datasets.save(odd_episodes, tmp_path / "a.npz")
     for same in (problem(odd_episodes), open_problem(None, tmp_path / "a.npz", 0.5)):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from goatrl.data.problems import own_bounds
 from goatrl.types import ActionBounds, Episodes, distance, reached
 
 REPEATED = 2  # equal frames at the end of an episode that may be padding
@@ -130,7 +131,9 @@ def _outside(subject: Subject) -> Iterator[Finding]:
         largest = np.abs(subject.actions).max()
         yield Finding(
             f"{_of(outside)} action components lie outside [-1, 1], up to {largest:.3g}",
-            "training scales actions by their own range; declare their bounds to scale by those",
+            "agents only act within it; declare the bounds of actions to scale by them"
+            if own_bounds(subject.actions) is None
+            else "training scales by their range; declare the bounds of actions to scale by those",
         )
     else:
         yield Finding(

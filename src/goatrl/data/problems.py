@@ -16,6 +16,8 @@ from goatrl import tasks
 from goatrl.tasks import TaskGroup
 from goatrl.types import ActionBounds, Episodes, GoatError, Layout, Settings, Spec
 
+OUTLIERS = 0.01  # share of action components beyond [-1, 1] that says nothing about their bounds
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Problem:
@@ -106,7 +108,7 @@ def without_group(
     episodes: Episodes, goal_threshold: float, declared: ActionBounds | None
 ) -> Problem:
     """Data alone. Its actions are scaled to [-1, 1] from the bounds that are declared, or from
-    their own range if they exceed it.
+    their own range if more than a few exceed it.
     """
     actions = np.asarray(episodes.actions)
     taken = episodes.at(*episodes.steps())
@@ -126,8 +128,10 @@ def without_group(
 
 def own_bounds(actions: np.ndarray) -> ActionBounds | None:
     """The range of actions (…, action_dim) in every dimension, but −1 and 1 where they lie within;
-    None if all do.
+    None if all do. A few that do not are outliers, by which nobody should scale all others.
     """
+    if (np.abs(actions) > 1.0).mean() <= OUTLIERS:
+        return None
     low, high = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
     inside = (low >= -1.0) & (high <= 1.0)
     apart = np.where(low == high, 1.0, 0.0)  # what is constant has no range

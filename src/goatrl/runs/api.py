@@ -66,7 +66,7 @@ def make_dataset(
         terminated: which episodes their environment ended, N flags, rather than time. No reward
             follows where that happened short of the goal.
         action_bounds: the lowest and the highest action. Actions are scaled from them to [-1, 1],
-            or from their own range if it exceeds that; what agents do is scaled back.
+            or from their own range if more than 1 % exceed it; what agents do is scaled back.
 
     Returns:
         The episodes with their dimensions and the settings of most task groups.
