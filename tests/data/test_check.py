@@ -194,3 +194,6 @@ def test_what_cannot_be_trained_on_is_an_error(
     assert "does not fit push-left-right" in error_line(capsys)
     assert goat("data", "check", "none.npz") == 2
     assert "no such file" in error_line(capsys)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "root"))
+    assert goat("data", "check", "minari:me/none-v0") == 2
+    assert "no Minari dataset 'me/none-v0' on this machine" in error_line(capsys)

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from goatrl import algorithms
@@ -328,6 +330,30 @@ def test_however_they_come_they_are_the_same() -> None:
         assert other.checksum() == whole.checksum()
     assert (whole.count, whole.horizon, whole.actions.shape) == (3, 5, (11, 1))
     assert [path.tolist() for path in whole.paths()] == [a.tolist() for a in given["achieved"]]
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.booleans())
+def test_every_step_is_found_where_it_was_put(lengths: list[int], changing: bool) -> None:
+    given = lists(tuple(lengths))
+    if changing:
+        given["goals"] = [1000.0 + actions * [1.0, 0.0] for actions in given["actions"]]
+    episodes = make_episodes(**given)
+    assert (episodes.count, episodes.horizon) == (len(lengths), max(lengths))
+    one_layout = len(set(lengths)) == 1 and (not changing or max(lengths) == 1)
+    assert (episodes.lengths is None) == one_layout
+    walked = [(n, t) for n, length in enumerate(lengths) for t in range(length)]
+    assert list(zip(*(each.tolist() for each in episodes.steps()), strict=True)) == walked
+    for n, t in walked:
+        for name in ("observations", "achieved", "actions"):
+            found = getattr(episodes, name)[episodes.at(n, t)]
+            np.testing.assert_array_equal(found, given[name][n][t])
+        wanted = given["goals"][n][t] if changing else given["goals"][n]
+        np.testing.assert_array_equal(episodes.desired(n, t), wanted)
+        assert episodes.length(n) == lengths[n]
+    for n, length in enumerate(lengths):
+        last = episodes.achieved[episodes.at(n, length)]
+        np.testing.assert_array_equal(last, given["achieved"][n][-1])
+    assert make_episodes(**episodes.arrays()).checksum() == episodes.checksum()
 
 
 def test_lists_of_one_length_are_ordinary_arrays() -> None:

@@ -299,7 +299,9 @@ class DataCheck:
         own = self.data in tasks.groups()
         name = self.data if own else self.group
         group = None if name is None else tasks.get(name)
-        if not own and not minari.is_id(self.data) and not known_path(self.data).is_file():
+        if minari.is_id(self.data):
+            minari.require(self.data.removeprefix(minari.PREFIX))
+        elif not own and not known_path(self.data).is_file():
             raise GoatError(f"no such file: {self.data}")
         try:
             episodes = open_dataset(self.data, self.yes)

@@ -43,8 +43,8 @@ def is_id(source: Path | str) -> bool:
     return str(source).startswith(PREFIX)
 
 
-def load(name: str) -> Episodes:
-    """A dataset of this machine by its Minari id; nothing is downloaded."""
+def require(name: str) -> None:
+    """Refuse the id of a dataset that is not on this machine; nothing is downloaded."""
     _library()
     if not (_folder(name) / "data").is_dir():
         near = difflib.get_close_matches(name, _local_ids(), n=3, cutoff=0.7)
@@ -53,6 +53,11 @@ def load(name: str) -> Episodes:
             f"no Minari dataset '{name}' on this machine; {hint}download it with `minari download "
             f"{name}`"
         )
+
+
+def load(name: str) -> Episodes:
+    """A dataset of this machine by its Minari id."""
+    require(name)
     try:
         return _read(_open(name))
     except GoatError as error:

@@ -41,13 +41,15 @@ def _read(path: Path) -> Episodes:
             raise GoatError(
                 f"it is missing the column {', '.join(missing)}; a dataset has {', '.join(COLUMNS)}"
             )
+        wanted = [*COLUMNS, *(name for name in ("terminated",) if name in names)]
         about = file.metadata
         groups = (about.row_group(each) for each in range(about.num_row_groups))
+        chunks = (group.column(each) for group in groups for each in range(group.num_columns))
         values = sum(
-            group.column(each).num_values for group in groups for each in range(group.num_columns)
+            chunk.num_values for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted
         )
         check_fits_memory(8 * values, "it")
-        table = file.read([*COLUMNS, *(name for name in ("terminated",) if name in names)])
+        table = file.read(wanted)
     if not len(table):
         raise GoatError("it has no rows")
     codes = table["episode"].combine_chunks().dictionary_encode()
