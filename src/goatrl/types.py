@@ -330,11 +330,16 @@ def make_episodes(
         arrays = {name: _numbers(name, value) for name, value in given.items()}
         if lengths is None:
             _check_regular(arrays)
+            for name, array in arrays.items():
+                _check_finite(name, array)
             ended = _flags(terminated, len(arrays["actions"]))
             if arrays["goals"].ndim == 2:
                 return Episodes(**arrays, terminated=ended)  # type: ignore[arg-type]
             lengths = np.full(*arrays["actions"].shape[:2])
-        rows, lengths = _from_arrays(arrays, _whole_lengths(lengths))
+        lengths = _whole_lengths(lengths)
+        rows = _from_arrays(arrays, lengths)
+        for name, array in rows.items():
+            _check_finite(name, array)
     return _in_order(rows, lengths, _flags(terminated, len(lengths)))
 
 
@@ -349,7 +354,7 @@ def _ragged(value: Any) -> bool:
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:
-    """An array of finite numbers in float32."""
+    """An array of numbers in float32."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -364,7 +369,10 @@ def _numbers(name: str, value: Any) -> np.ndarray:
             "with one action"
         )
     with np.errstate(over="ignore"):
-        array = array.astype(np.float32)
+        return array.astype(np.float32)
+
+
+def _check_finite(name: str, array: np.ndarray) -> None:
     if not np.isfinite(array).all():
         wrong = np.argwhere(~np.isfinite(array))
         values = "a value that is" if len(wrong) == 1 else f"{len(wrong):,} values that are"
@@ -372,7 +380,6 @@ def _numbers(name: str, value: Any) -> np.ndarray:
             f"{name} contains {values} not finite in float32, first at index "
             f"{tuple(map(int, wrong[0]))}; clean the data first"
         )
-    return array
 
 
 def _check_regular(arrays: dict[str, np.ndarray]) -> None:
@@ -390,7 +397,7 @@ def _check_regular(arrays: dict[str, np.ndarray]) -> None:
                 f"({count}, {horizon + 1}, …): one more observation than actions"
             )
     size, goals = arrays["achieved"].shape[2], arrays["goals"]
-    if goals.shape[::2] != (count, size) if goals.ndim == 3 else goals.shape != (count, size):
+    if (goals.shape[0], goals.shape[-1]) != (count, size):
         raise GoatError(
             f"goals has shape {goals.shape}, but {count} episodes with achieved goals of "
             f"{size} numbers need ({count}, {size})"
@@ -436,6 +443,9 @@ def _from_lists(given: dict[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarra
         name: [_numbers(f"{name} of episode {n}", each) for n, each in enumerate(value)]
         for name, value in given.items()
     }
+    for name, arrays in parts.items():
+        for n, array in enumerate(arrays):
+            _check_finite(f"{name} of episode {n}", array)
     axes = dict.fromkeys(given, 2) | {"goals": parts["goals"][0].ndim}
     for name, each in parts.items():
         size = each[0].shape[-1] if each[0].ndim else 0
@@ -448,11 +458,11 @@ def _from_lists(given: dict[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarra
     lengths = np.array([len(each) for each in parts["actions"]], np.int32)
     for name in ("observations", "achieved", "goals"):
         for n, array in enumerate(parts[name]):
-            needed = (lengths[n], lengths[n] + 1) if name == "goals" else (lengths[n] + 1,)
-            if array.ndim == 2 and len(array) not in needed:
+            more = len(array) - lengths[n]
+            if array.ndim == 2 and more != 1 and not (name == "goals" and more == 0):
                 raise GoatError(
                     f"{name} of episode {n} has {len(array)} rows, but its {lengths[n]} actions "
-                    f"need {needed[-1]}: one more than actions"
+                    f"need {lengths[n] + 1}: one more than actions"
                 )
     if axes["goals"] == 2:
         parts["goals"] = [goals[:last] for goals, last in zip(parts["goals"], lengths, strict=True)]
@@ -461,9 +471,7 @@ def _from_lists(given: dict[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarra
     return joined, lengths
 
 
-def _from_arrays(
-    arrays: dict[str, np.ndarray], lengths: np.ndarray
-) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def _from_arrays(arrays: dict[str, np.ndarray], lengths: np.ndarray) -> dict[str, np.ndarray]:
     """Arrays that are padded, or have one row for every step, without what is not part of an
     episode: achieved and observations of all steps, actions and goals of all transitions.
     """
@@ -487,7 +495,7 @@ def _from_arrays(
                 f"{name} has shape {array.shape}, but {count} episodes of up to {longest} actions "
                 f"need {steps} rows, or ({count}, {longest + 1}, …) padded"
             )
-    return rows, lengths
+    return rows
 
 
 def _in_order(rows: dict[str, np.ndarray], lengths: np.ndarray, terminated: Any) -> Episodes:

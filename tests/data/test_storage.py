@@ -82,6 +82,15 @@ def test_padded_arrays_with_lengths_are_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **arrays, lengths=[2, 1])
     loaded = storage.load(tmp_path / "a.npz")
     assert [path.ravel().tolist() for path in loaded.paths()] == [[0, 1, 2], [3, 4]]
+    arrays["observations"] = arrays["observations"].copy()
+    arrays["observations"][1, 2] = np.nan  # what lies beyond the end is not read
+    np.savez(tmp_path / "a.npz", **arrays, lengths=[2, 1])
+    assert storage.load(tmp_path / "a.npz").checksum() == loaded.checksum()
+    arrays["observations"][1, 1] = np.nan
+    np.savez(tmp_path / "a.npz", **arrays, lengths=[2, 1])
+    with pytest.raises(GoatError, match=r"observations contains 2 values .*index \(4, 0\)"):
+        storage.load(tmp_path / "a.npz")
+    arrays = as_arrays(small())
     np.savez(tmp_path / "b.npz", **arrays, lengths=[2, 3])
     with pytest.raises(GoatError, match=r"b\.npz: observations has shape .* up to 3 actions need"):
         storage.load(tmp_path / "b.npz")

@@ -60,8 +60,6 @@ def _read(path: Path) -> Episodes:
     lengths = np.bincount(number) - 1
     last = np.cumsum(lengths + 1) - 1
     rows = {name: _matrix(table[name], name)[order] for name in COLUMNS[1:]}
-    rows["action"][last] = 0.0
-    rows["goal"][last] = rows["goal"][np.maximum(last - 1, 0)]  # no action follows it
     ended = None
     if "terminated" in table.column_names:
         ended = np.asarray(pc.fill_null(table["terminated"], False))[order][last]

@@ -5,7 +5,7 @@ achieved goal, as in OGBench, and the last one of an episode as the goal that it
 `goal_from_columns` chooses less.
 
 OGBench's npz                 observations (S, ·), actions (S, ·), terminals (S,): 1 where one ends
-robomimic's HDF5, data/demo_N actions (T, ·), obs/KEY (T, ·), and at best next_obs/KEY (T, ·)
+robomimic's HDF5, data/demo_N actions (T, ·), obs/KEY (T, ·), and often next_obs/KEY (T, ·)
 
 The action at the end of an OGBench trajectory leads nowhere that was seen, and neither does
 robomimic's last one without next_obs. They are left out.
