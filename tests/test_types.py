@@ -51,7 +51,7 @@ def test_lists_and_integers_are_numbers_too() -> None:
 def test_wrong_rank_is_refused(name: str, change) -> None:
     given = arrays()
     given[name] = change(given[name])
-    with pytest.raises(GoatError, match=f"{name} must have {2 if name == 'goals' else 3} axes"):
+    with pytest.raises(GoatError, match=rf"{name} (must have .*3 axes|has shape \(1, 3, 2\))"):
         make_episodes(**given)
 
 

@@ -1,6 +1,7 @@
 """The nouns of the package, when a goal is reached, and the one error type that users see.
 
-Array layout of a dataset of N episodes with T actions each (PointReach and the robots: T = 49):
+Array layout of N episodes with T actions each and one goal each (PointReach and the robots:
+T = 49):
 
     step               0     1     2    ...   T-1    T
     observations[n]    o_0   o_1   o_2        o_T-1  o_T      (N, T+1, observation_dim)
@@ -9,6 +10,18 @@ Array layout of a dataset of N episodes with T actions each (PointReach and the 
     goals[n]           g (one desired goal an episode)        (N, goal_dim)
 
 Action a_t leads from o_t to o_t+1, and its reward is paid on φ_t+1.
+
+Episodes of other lengths, or with goals that change, lie one behind the other: S rows for N
+episodes, one for every step. Here one of two actions, then one of one::
+
+    row                0     1     2     3     4
+    observations       o_0   o_1   o_2   o_0   o_1      (S, observation_dim)
+    achieved           φ_0   φ_1   φ_2   φ_0   φ_1      (S, goal_dim)
+    actions            a_0   a_1   0     a_0   0        (S, action_dim)
+    goals              g_0   g_1   g_1   g_0   g_0      (S, goal_dim), or (N, goal_dim)
+    lengths            2                 1              (N,)
+
+`Episodes.at`, `length`, `desired`, `draw` and `draw_place` are the same for both, inside jit too.
 """
 
 from __future__ import annotations
@@ -20,6 +33,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 Class = TypeVar("Class")
@@ -102,6 +116,36 @@ class Layout:
     positions: tuple[int, ...] = ()  # other places, such as the gripper's, one after the other
 
 
+@dataclasses.dataclass(frozen=True)
+class ActionBounds:
+    """What −1 and 1 stand for in the data's own actions, by dimension."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @classmethod
+    def of(cls, low: Any, high: Any) -> ActionBounds | None:
+        """These bounds; None if they are −1 and 1."""
+        ends = [np.asarray(each, np.float64) for each in (low, high)]
+        if any(each.ndim != 1 or not np.isfinite(each).all() for each in ends):
+            raise GoatError("action bounds must be finite, one number for each dimension")
+        if ends[0].shape != ends[1].shape or (ends[0] >= ends[1]).any():
+            raise GoatError("every lower action bound must be below its upper one")
+        if (ends[0] == -1.0).all() and (ends[1] == 1.0).all():
+            return None
+        return cls(*(tuple(each.tolist()) for each in ends))
+
+    def scaled(self, actions: Any) -> np.ndarray:
+        """The data's actions as agents act: in [−1, 1]."""
+        low, high = np.array(self.low), np.array(self.high)
+        return np.asarray((2.0 * (actions - low) / (high - low) - 1.0), np.float32)
+
+    def restored(self, actions: Any) -> np.ndarray:
+        """What agents do in the data's own units."""
+        low, high = np.array(self.low), np.array(self.high)
+        return np.asarray(low + (high - low) * (actions + 1.0) / 2.0, np.float32)
+
+
 # One definition for NumPy and for JAX arrays. Numbers stay in the precision they come in, so that
 # rewards within a compiled program, recorded episodes and exported datasets agree.
 
@@ -151,24 +195,81 @@ class Rows:
 
 @pytree
 class Episodes:
-    """An offline dataset; the layout is drawn at the top of this module."""
+    """An offline dataset; both layouts are drawn at the top of this module."""
 
     observations: jax.Array
     achieved: jax.Array
     actions: jax.Array
     goals: jax.Array
+    lengths: jax.Array | None = None  # how many actions each episode has, where they lie flat
+    terminated: jax.Array | None = None  # (N,): which episodes their environment ended, if any
 
     @property
     def count(self) -> int:
-        return int(self.actions.shape[0])
+        return int((self.actions if self.lengths is None else self.lengths).shape[0])
 
     @property
     def horizon(self) -> int:
-        return int(self.actions.shape[1])
+        """The number of actions of the longest episode."""
+        return int(self.actions.shape[1]) if self.lengths is None else int(self.lengths.max())
 
     @property
     def rows(self) -> Rows:
         return Rows(0, self.count)
+
+    def at(self, episode: Any, step: Any) -> Any:
+        """Where steps of episodes lie: an index of observations, achieved and actions."""
+        return (episode, step) if self.lengths is None else self._bounds()[episode] + step
+
+    def length(self, episode: Any) -> Any:
+        """The number of actions of episodes, which is also their last step."""
+        return self.actions.shape[1] if self.lengths is None else self.lengths[episode]
+
+    def desired(self, episode: Any, step: Any) -> Any:
+        """The goals that episodes were after at these steps: (…, goal_dim)."""
+        return self.goals[episode if len(self.goals) == self.count else self.at(episode, step)]
+
+    def draw(
+        self, which: jax.Array, when: jax.Array, size: int, rows: Rows
+    ) -> tuple[jax.Array, jax.Array]:
+        """Transitions drawn uniformly by two keys: their episodes and their steps, (size,) each."""
+        if self.lengths is None:
+            return rows.draw(which, size), jax.random.randint(when, (size,), 0, self.horizon)
+        bounds = self._bounds()
+        before = bounds - jnp.arange(len(bounds))  # transitions of earlier episodes
+        first, end = before[rows.first], before[rows.first + rows.count]
+        number = jax.random.randint(which, (size,), first, end)
+        after = jnp.searchsorted(before, number, side="right", method="scan_unrolled")
+        return after - 1, number - before[after - 1]
+
+    def draw_place(self, which: jax.Array, when: jax.Array, size: int, rows: Rows) -> Any:
+        """Steps of any episode drawn uniformly, its last among them: an index like that of `at`."""
+        if self.lengths is None:
+            return rows.draw(which, size), jax.random.randint(when, (size,), 0, self.horizon + 1)
+        bounds = self._bounds()
+        first, end = bounds[rows.first], bounds[rows.first + rows.count]
+        return jax.random.randint(which, (size,), first, end)
+
+    def steps(self, chosen: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """All transitions of all episodes or of those chosen, in order: their episodes and steps.
+        For the host.
+        """
+        episodes = np.arange(self.count) if chosen is None else np.asarray(chosen)
+        lengths = np.broadcast_to(np.asarray(self.length(episodes)), episodes.shape)
+        first = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return np.repeat(episodes, lengths), np.arange(lengths.sum()) - first
+
+    def paths(self) -> list[np.ndarray]:
+        """What each episode achieves, step by step: N arrays (T+1, goal_dim). For the host."""
+        achieved = np.asarray(self.achieved)
+        return list(achieved) if self.lengths is None else np.split(achieved, self._bounds()[1:-1])
+
+    def _bounds(self) -> Any:
+        """The first row of every episode in the flat layout, and behind the last: (N + 1,)."""
+        assert self.lengths is not None
+        numpy = self.lengths.__array_namespace__()
+        ends = numpy.cumsum(self.lengths + 1)
+        return numpy.concatenate([numpy.zeros(1, ends.dtype), ends])
 
     def spec(self, goal_threshold: float) -> Spec:
         return Spec(
@@ -191,50 +292,102 @@ class Episodes:
             columns.append(column)
         return Layout(tuple(columns))
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What there is of it, by name."""
+        found = ((each.name, getattr(self, each.name)) for each in dataclasses.fields(self))
+        return {name: np.asarray(value) for name, value in found if value is not None}
+
     def checksum(self) -> str:
         """SHA-256 over shapes and bytes: the name of a dataset in every record."""
         digest = hashlib.sha256()
-        for field in dataclasses.fields(self):
-            if getattr(self, field.name) is None:
-                continue  # a dataset without it keeps the name that it had before there was such
-            array = np.ascontiguousarray(getattr(self, field.name), dtype=np.float32)
-            digest.update(f"{field.name}{array.shape}".encode())
+        for name, value in self.arrays().items():
+            array = np.ascontiguousarray(value, dtype=np.float32)
+            digest.update(f"{name}{array.shape}".encode())
             digest.update(array.tobytes())
         return digest.hexdigest()
 
 
-def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) -> Episodes:
+def make_episodes(
+    observations: Any,
+    achieved: Any,
+    actions: Any,
+    goals: Any,
+    *,
+    lengths: Any = None,
+    terminated: Any = None,
+) -> Episodes:
     """Episodes from any arrays, as float32, after every check that can be made without knowing the
     task.
+
+    Episodes of different lengths are lists of arrays, or arrays with `lengths`: padded at the end,
+    or all steps one behind the other. Goals may have an axis of steps, if they change on the way.
+    Whatever way they come, the same episodes have the same checksum.
     """
     given = {"observations": observations, "achieved": achieved, "actions": actions, "goals": goals}
-    arrays: dict[str, np.ndarray] = {}
-    for name, value in given.items():
-        try:
-            array = np.asarray(value)
-        except ValueError:
-            raise GoatError(
-                f"{name} must be a regular array; all episodes must have the same length"
-            ) from None
-        if array.dtype.kind not in "fiu":
-            raise GoatError(f"{name} must contain numbers, not {array.dtype}")
-        rank = 2 if name == "goals" else 3
-        if array.ndim != rank:
-            raise GoatError(f"{name} must have {rank} axes, not shape {array.shape}")
-        if array.size == 0:
-            raise GoatError(
-                f"{name} is empty (shape {array.shape}); a dataset needs at least one episode "
-                "with one action"
-            )
-        with np.errstate(over="ignore"):
-            array = array.astype(np.float32)
-        if not np.isfinite(array).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise GoatError(
-                f"{name} contains a value that is not finite in float32, first at index {where}; "
-                "clean the data first"
-            )
-        arrays[name] = array
+    if lengths is None and any(_ragged(value) for value in given.values()):
+        rows, lengths = _from_lists(given)
+    else:
+        arrays = {name: _numbers(name, value) for name, value in given.items()}
+        if lengths is None:
+            _check_regular(arrays)
+            for name, array in arrays.items():
+                _check_finite(name, array)
+            ended = _flags(terminated, len(arrays["actions"]))
+            if arrays["goals"].ndim == 2:
+                return Episodes(**arrays, terminated=ended)  # type: ignore[arg-type]
+            lengths = np.full(*arrays["actions"].shape[:2])
+        lengths = _whole_lengths(lengths)
+        rows = _from_arrays(arrays, lengths)
+        for name, array in rows.items():
+            _check_finite(name, array)
+    return _in_order(rows, lengths, _flags(terminated, len(lengths)))
+
+
+def _ragged(value: Any) -> bool:
+    """Whether it is a list of arrays that differ in their first axis."""
+    if not isinstance(value, list | tuple):
+        return False
+    try:
+        return len({np.shape(each)[:1] for each in value}) > 1
+    except ValueError:  # lists within it differ
+        return False
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    """An array of numbers in float32."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise GoatError(
+            f"{name} must be an array, or a list of arrays with one row for every step"
+        ) from None
+    if array.dtype.kind not in "fiu":
+        raise GoatError(f"{name} must contain numbers, not {array.dtype}")
+    if array.size == 0:
+        raise GoatError(
+            f"{name} is empty (shape {array.shape}); a dataset needs at least one episode "
+            "with one action"
+        )
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32)
+
+
+def _check_finite(name: str, array: np.ndarray) -> None:
+    if not np.isfinite(array).all():
+        wrong = np.argwhere(~np.isfinite(array))
+        values = "a value that is" if len(wrong) == 1 else f"{len(wrong):,} values that are"
+        raise GoatError(
+            f"{name} contains {values} not finite in float32, first at index "
+            f"{tuple(map(int, wrong[0]))}; clean the data first"
+        )
+
+
+def _check_regular(arrays: dict[str, np.ndarray]) -> None:
+    """Episodes of one length, in arrays with an axis of episodes and one of steps."""
+    for name, array in arrays.items():
+        if array.ndim != 3 and not (name == "goals" and array.ndim == 2):
+            axes = "2 or 3 axes" if name == "goals" else "3 axes"
+            raise GoatError(f"{name} must have {axes}, not shape {array.shape}")
     count, horizon = arrays["actions"].shape[:2]
     for name in ("observations", "achieved"):
         if arrays[name].shape[:2] != (count, horizon + 1):
@@ -243,12 +396,140 @@ def make_episodes(observations: Any, achieved: Any, actions: Any, goals: Any) ->
                 "actions need "
                 f"({count}, {horizon + 1}, …): one more observation than actions"
             )
-    if arrays["goals"].shape != (count, arrays["achieved"].shape[2]):
+    size, goals = arrays["achieved"].shape[2], arrays["goals"]
+    if (goals.shape[0], goals.shape[-1]) != (count, size):
         raise GoatError(
-            f"goals has shape {arrays['goals'].shape}, but {count} episodes with achieved goals of "
-            f"{arrays['achieved'].shape[2]} numbers need ({count}, {arrays['achieved'].shape[2]})"
+            f"goals has shape {goals.shape}, but {count} episodes with achieved goals of "
+            f"{size} numbers need ({count}, {size})"
         )
-    return Episodes(**arrays)  # type: ignore[arg-type]
+    if goals.ndim == 3 and goals.shape[1] not in (horizon, horizon + 1):
+        raise GoatError(
+            f"goals has shape {goals.shape}, but goals that change in {count} episodes with "
+            f"{horizon} actions need ({count}, {horizon}, {size})"
+        )
+
+
+def _whole_lengths(lengths: Any) -> np.ndarray:
+    array = np.asarray(lengths)
+    with np.errstate(invalid="ignore"):
+        whole = array.dtype.kind in "iuf" and np.array_equal(array, array.astype(np.int32))
+    if array.ndim != 1 or array.size == 0 or not whole:
+        raise GoatError("lengths must be a list of whole numbers, the actions of each episode")
+    if array.min() < 1:
+        raise GoatError(
+            f"episode {int(array.argmin())} has {array.min():g} actions; an episode needs at "
+            "least one"
+        )
+    return array.astype(np.int32)
+
+
+def _flags(terminated: Any, count: int) -> Any:
+    """Which episodes their environment ended; None if it ended none."""
+    if terminated is None:
+        return None
+    flags = np.asarray(terminated)
+    if flags.shape != (count,) or not np.isin(flags, (0, 1)).all():
+        raise GoatError(f"terminated must have a true or false for each of {count} episodes")
+    return flags.astype(bool) if flags.any() else None
+
+
+def _from_lists(given: dict[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Lists of arrays, one for each episode, as rows one behind the other."""
+    count = len(given["actions"])
+    for name, value in given.items():
+        if len(value) != count:
+            raise GoatError(f"{name} has {len(value)} episodes, but actions has {count}")
+    parts = {
+        name: [_numbers(f"{name} of episode {n}", each) for n, each in enumerate(value)]
+        for name, value in given.items()
+    }
+    for name, arrays in parts.items():
+        for n, array in enumerate(arrays):
+            _check_finite(f"{name} of episode {n}", array)
+    axes = dict.fromkeys(given, 2) | {"goals": parts["goals"][0].ndim}
+    for name, each in parts.items():
+        size = each[0].shape[-1] if each[0].ndim else 0
+        for n, array in enumerate(each):
+            if array.ndim != axes[name] or axes[name] not in (1, 2) or array.shape[-1] != size:
+                raise GoatError(
+                    f"{name} of episode {n} has shape {array.shape}; every episode needs rows of "
+                    "as many numbers as the first"
+                )
+    lengths = np.array([len(each) for each in parts["actions"]], np.int32)
+    for name in ("observations", "achieved", "goals"):
+        for n, array in enumerate(parts[name]):
+            more = len(array) - lengths[n]
+            if array.ndim == 2 and more != 1 and not (name == "goals" and more == 0):
+                raise GoatError(
+                    f"{name} of episode {n} has {len(array)} rows, but its {lengths[n]} actions "
+                    f"need {lengths[n] + 1}: one more than actions"
+                )
+    if axes["goals"] == 2:
+        parts["goals"] = [goals[:last] for goals, last in zip(parts["goals"], lengths, strict=True)]
+    joined = {name: np.concatenate(each) for name, each in parts.items() if name != "goals"}
+    joined["goals"] = (np.stack if axes["goals"] == 1 else np.concatenate)(parts["goals"])
+    return joined, lengths
+
+
+def _from_arrays(arrays: dict[str, np.ndarray], lengths: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays that are padded, or have one row for every step, without what is not part of an
+    episode: achieved and observations of all steps, actions and goals of all transitions.
+    """
+    count, steps = len(lengths), int(lengths.sum()) + len(lengths)
+    last = np.cumsum(lengths + 1) - 1  # rows that no action follows
+    longest = int(lengths.max())
+    rows = {}
+    for name, array in arrays.items():
+        per_action = name in ("actions", "goals")
+        if name == "goals" and array.ndim == 2 and len(array) == count:
+            rows[name] = array
+        elif array.ndim == 3 and len(array) == count and array.shape[1] >= longest + 1 - per_action:
+            inside = np.arange(array.shape[1])[None] < (lengths + 1 - per_action)[:, None]
+            rows[name] = array[inside]
+        elif array.ndim == 2 and len(array) == steps:
+            rows[name] = np.delete(array, last, axis=0) if per_action else array
+        elif array.ndim == 2 and per_action and len(array) == steps - count:
+            rows[name] = array
+        else:
+            raise GoatError(
+                f"{name} has shape {array.shape}, but {count} episodes of up to {longest} actions "
+                f"need {steps} rows, or ({count}, {longest + 1}, …) padded"
+            )
+    return rows
+
+
+def _in_order(rows: dict[str, np.ndarray], lengths: np.ndarray, terminated: Any) -> Episodes:
+    """Episodes of these rows, in the regular layout if it can hold them."""
+    goals, size = rows["goals"], rows["achieved"].shape[-1]
+    if goals.shape[-1] != size:
+        raise GoatError(
+            f"goals have {goals.shape[-1]} numbers, but achieved goals have {size}; both must be "
+            "places in the same space"
+        )
+    first, changing = np.cumsum(lengths) - lengths, len(goals) != len(lengths)
+    if changing and np.array_equal(goals, np.repeat(goals[first], lengths, axis=0)):
+        goals, changing = goals[first], False
+    if not changing and (lengths == lengths[0]).all():
+        shape = (len(lengths), int(lengths[0]))
+        return Episodes(
+            rows["observations"].reshape(shape[0], shape[1] + 1, -1),  # type: ignore[arg-type]
+            rows["achieved"].reshape(shape[0], shape[1] + 1, -1),  # type: ignore[arg-type]
+            rows["actions"].reshape(*shape, -1),  # type: ignore[arg-type]
+            goals,  # type: ignore[arg-type]
+            terminated=terminated,
+        )
+    last = np.cumsum(lengths)  # where a row is put in that no action follows
+    actions = np.insert(rows["actions"], last, 0.0, axis=0)
+    if changing:
+        goals = np.insert(goals, last, goals[last - 1], axis=0)
+    return Episodes(
+        rows["observations"],  # type: ignore[arg-type]
+        rows["achieved"],  # type: ignore[arg-type]
+        actions,  # type: ignore[arg-type]
+        goals,  # type: ignore[arg-type]
+        lengths,  # type: ignore[arg-type]
+        terminated,
+    )
 
 
 @pytree
@@ -259,7 +540,8 @@ class Batch:
     one goal for both. `offset` is how many steps ahead `goal` (not `policy_goal`) was achieved, 0
     if it was not taken from later in the same episode. `mask` is 0 where the transition reaches the
     goal and 1 elsewhere: algorithms for which an episode ends at its goal multiply what they
-    bootstrap by it.
+    bootstrap by it. `ended` is 1 where the environment ended the episode short of its own goal, so
+    that no reward follows; None if the data has no such end.
 
     A sampler that draws more puts it into one of the three dictionaries: observations and goals are
     normalised like those above, `extras` are left as they are.
@@ -276,6 +558,7 @@ class Batch:
     reward: jax.Array
     mask: jax.Array
     offset: jax.Array
+    ended: jax.Array | None = None
     extra_observations: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
     extra_goals: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
     extras: dict[str, jax.Array] = dataclasses.field(default_factory=dict)

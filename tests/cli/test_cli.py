@@ -529,7 +529,8 @@ def test_actions_that_no_policy_can_produce_are_pointed_out(
     ]
     assert goat(*train) == 0
     shown = capsys.readouterr().out
-    assert "lie outside [-1, 1]" in shown
+    assert "actions are scaled to [-1, 1] from" in shown
+    assert "their own range, since no bounds are declared" in " ".join(shown.split())
     assert "load_policy('run')" in shown
     assert goat(*train) == 0
     assert "already trained" in capsys.readouterr().out

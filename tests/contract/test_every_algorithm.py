@@ -21,13 +21,25 @@ from goatrl.disk import checkpoint
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.training import offline
-from goatrl.types import Settings, TrainState
+from goatrl.types import Settings, TrainState, make_episodes
 from helpers import ROOT, own_algorithms
 
 SETTINGS = Settings(updates=8, batch_size=16, target_period=4, polyak=0.9, alpha_growth=5.0)
 SEEDS = (3, 11)
 EPISODES = of_group(tasks.get("pointreach-non-expert-10"))
 SPEC = EPISODES.spec(goal_threshold=1.0)
+UNEQUAL = make_episodes(
+    *(
+        [np.asarray(part)[n, : end + extra] for n, end in enumerate((1, 2, 49, 7))]
+        for part, extra in (
+            (EPISODES.observations, 1),
+            (EPISODES.achieved, 1),
+            (EPISODES.actions, 0),
+        )
+    ),
+    np.asarray(EPISODES.goals)[:4],
+    terminated=[True, False, False, True],
+)
 NORMALIZER = normalize.from_episodes(EPISODES)
 SMALL = (32,)  # the contract says nothing about the size of networks
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -90,6 +102,14 @@ def test_metrics_are_finite_and_named(name: str) -> None:
     for values in metrics.values():
         assert values.shape == (len(SEEDS), 4)  # the last chunk: four updates of each seed
         assert np.isfinite(values).all()
+
+
+def test_episodes_may_differ_in_length_and_in_how_they_end(name: str) -> None:
+    *_, last = offline.train(
+        [(build(name), SEEDS[0])], SPEC, UNEQUAL, updates=4, batch_size=16, interval=4
+    )
+    assert all(np.isfinite(values).all() for values in last.metrics.values())
+    assert all(np.isfinite(leaf).all() for leaf in leaves(last.state.params))
 
 
 def test_training_moves_every_network(name: str) -> None:

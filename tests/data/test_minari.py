@@ -364,15 +364,6 @@ def test_datasets_of_others_are_read() -> None:
     ("given", "message"),
     [
         (
-            {"lengths": (3, 3, 5)},
-            r"its episodes differ in length: episode 0 has 3 actions, episode 2 has 5; .*of equal "
-            r"length",
-        ),
-        (
-            {"moving": True},
-            "the desired goal changes within episode 1; goatrl needs one goal per episode",
-        ),
-        (
             {"keys": ("observation",)},
             "it is not goal-conditioned: .*vectors observation, achieved_goal, desired_goal",
         ),
@@ -383,6 +374,149 @@ def test_what_goatrl_cannot_learn_from_is_refused(given: dict, message: str) -> 
     foreign("others/reach-v1", **given)
     with pytest.raises(GoatError, match=f"^minari:others/reach-v1: {message}"):
         minari.load("others/reach-v1")
+
+
+def test_episodes_may_differ_in_length() -> None:
+    foreign("others/reach-v1", lengths=(3, 1, 5))
+    loaded = minari.load("others/reach-v1")
+    assert (loaded.count, loaded.horizon) == (3, 5)
+    np.testing.assert_array_equal(loaded.lengths, [3, 1, 5])
+    np.testing.assert_allclose(loaded.goals, [[0.0, 0.0], [0.1, 0.1], [0.2, 0.2]])
+
+
+def test_the_goal_that_the_last_observation_shows_is_nobodys() -> None:
+    """No action follows it."""
+    foreign("others/reach-v1", moving=True)
+    np.testing.assert_allclose(minari.load("others/reach-v1").goals, [[0.0, 0.0], [0.1, 0.1]])
+
+
+def various() -> Episodes:
+    """Of different lengths, with goals that change, some ended by their environment."""
+    rng = np.random.default_rng(0)
+    lengths = (2, 1, 4)
+    return make_episodes(
+        [rng.normal(size=(length + 1, 3)) for length in lengths],
+        [rng.normal(size=(length + 1, 2)) for length in lengths],
+        [rng.uniform(-1, 1, (length, 1)) for length in lengths],
+        [rng.normal(size=(length, 2)) for length in lengths],
+        terminated=[False, True, False],
+    )
+
+
+def test_lengths_goals_and_ends_come_back() -> None:
+    import minari as library
+
+    episodes = various()
+    assert minari.export(episodes, "me/various-v0", goal_threshold=0.5)
+    assert minari.load("me/various-v0").checksum() == episodes.checksum()
+    stored = list(library.load_dataset("me/various-v0").iterate_episodes())
+    assert [len(each.actions) for each in stored] == [2, 1, 4]
+    assert [each.terminations.tolist() for each in stored] == [2 * [False], [True], 4 * [False]]
+    assert [each.truncations.tolist() for each in stored] == [
+        [False, True],
+        [False],
+        3 * [False] + [True],
+    ]
+    for n, each in enumerate(stored):
+        now = np.asarray(episodes.desired(np.full(len(each.actions), n), np.arange(len(each))))
+        after = each.observations["achieved_goal"][1:]
+        expected = np.linalg.norm(after - now, axis=-1) <= 0.5
+        np.testing.assert_array_equal(each.rewards, expected)
+
+
+def test_stale_first_goals_are_mended() -> None:
+    """As where the environment goes on after a success: the first goal is the previous episode's.
+    The third episode's first goal is a goal of its own.
+    """
+    old, new = np.array([1.0, 1.0]), np.array([2.0, 2.0])
+    own = np.array([5.0, 5.0])
+    shown = [np.stack([old] * 3), np.stack([old, new, new]), np.stack([own, old, old])]
+    before = [None, shown[0][-1], shown[1][-1]]
+    mended = [
+        each if last is None else minari._mended(each, last)
+        for each, last in zip(shown, before, strict=True)
+    ]
+    np.testing.assert_array_equal(mended[0], shown[0])
+    np.testing.assert_array_equal(mended[1], np.stack([new] * 3))
+    np.testing.assert_array_equal(mended[2], shown[2])
+
+
+def test_a_dataset_that_declares_too_much_is_refused(root: Path, odd_episodes: Episodes) -> None:
+    import h5py
+
+    minari.export(odd_episodes, "me/odd-v0", goal_threshold=0.5)
+    with h5py.File(root / "me/odd-v0/data/main_data.hdf5", "a") as file:
+        del file["episode_0/actions"]
+        file.create_dataset("episode_0/actions", (2**45, 2), "f4", chunks=(1, 2))  # holds nothing
+    with pytest.raises(
+        GoatError, match=r"it declares 2\.62e\+05 GiB, more than this machine's memory"
+    ):
+        minari.load("me/odd-v0")
+
+
+def collected(name: str, episodes: int, callback=None, **settings):
+    """A small dataset of a maze, as Minari's own collector records it: whether its episodes were
+    terminated, and what Minari reads.
+    """
+    import gymnasium
+    import gymnasium_robotics
+    import minari as library
+
+    gymnasium.register_envs(gymnasium_robotics)
+    maze = gymnasium.make("PointMaze_Open-v3", max_episode_steps=80, **settings)
+    more = {} if callback is None else {"step_data_callback": callback}
+    collector = library.DataCollector(maze, **more)
+    ends: list[bool] = []
+    seen, _ = collector.reset(seed=0)
+    while len(ends) < episodes:
+        towards = seen["desired_goal"] - seen["achieved_goal"] - 0.3 * seen["observation"][2:]
+        action = np.clip(4 * towards, -1, 1).astype(np.float32)
+        seen, _, terminated, truncated, info = collector.step(action)
+        if terminated or truncated or (callback is not None and info["success"]):
+            ends.append(terminated)
+            if callback is None:
+                seen, _ = collector.reset(seed=len(ends))
+    about = dict.fromkeys(("algorithm_name", "author", "code_permalink", "author_email"), "none")
+    recorded = collector._tmp_dir
+    made = collector.create_dataset(name, description="none", eval_env=maze.spec, **about)
+    collector.close()
+    for folder in (recorded, collector._tmp_dir):
+        folder.cleanup()  # or its finaliser warns
+    return ends, list(made.iterate_episodes())
+
+
+def test_a_maze_that_ends_at_success_is_read() -> None:
+    ends, stored = collected("mazes/small-v0", 4, continuing_task=False)
+    assert any(ends)
+    loaded = minari.load("mazes/small-v0")
+    np.testing.assert_array_equal(loaded.terminated, ends)
+    np.testing.assert_array_equal(loaded.lengths, [len(each.actions) for each in stored])
+    assert len(set(np.asarray(loaded.lengths))) > 1
+    assert loaded.goals.shape == (4, 2)
+    for path, each in zip(loaded.paths(), stored, strict=True):
+        np.testing.assert_array_equal(path, each.observations["achieved_goal"].astype(np.float32))
+    last = np.stack([path[-1] for path in loaded.paths()])
+    np.testing.assert_array_equal(np.linalg.norm(last - loaded.goals, axis=-1) <= 0.45, ends)
+
+
+def test_a_maze_that_goes_on_after_success_gets_the_goals_it_was_after() -> None:
+    """The layout of D4RL's point mazes: an episode is cut at every success, and the first
+    observation of the next one still shows the old goal.
+    """
+    from minari import StepDataCallback
+
+    class CutAtSuccess(StepDataCallback):
+        def __call__(self, env, **given):
+            step = super().__call__(env, **given)
+            step["truncated"] = step["truncated"] or bool(given["info"].get("success"))
+            return step
+
+    _, stored = collected("mazes/on-v0", 4, CutAtSuccess, continuing_task=True, reset_target=True)
+    shown = [each.observations["desired_goal"] for each in stored]
+    wrong = [n for n, goals in enumerate(shown) if not np.array_equal(goals[0], goals[-1])]
+    assert wrong, "Minari's collector has changed: nothing is to be mended"
+    loaded = minari.load("mazes/on-v0")
+    np.testing.assert_array_equal(loaded.goals, [goals[-1].astype(np.float32) for goals in shown])
 
 
 def test_an_unknown_id_says_how_to_get_it() -> None:

@@ -61,6 +61,55 @@ def test_a_dataset_comes_back_bit_for_bit(tmp_path: Path, odd_episodes: Episodes
     assert files(path.parent) == ["data.npz"]
 
 
+def test_lengths_goals_and_ends_come_back(tmp_path: Path) -> None:
+    lengths = (2, 1, 4)
+    episodes = make_episodes(
+        [np.ones((length + 1, 3)) * n for n, length in enumerate(lengths)],
+        [np.ones((length + 1, 2)) * n for n, length in enumerate(lengths)],
+        [np.ones((length, 1)) for length in lengths],
+        [np.arange(2.0 * length).reshape(length, 2) for length in lengths],
+        terminated=[True, False, True],
+    )
+    storage.save(episodes, tmp_path / "a.npz")
+    loaded = storage.load(tmp_path / "a.npz")
+    assert loaded.checksum() == episodes.checksum()
+    np.testing.assert_array_equal(loaded.lengths, lengths)
+    np.testing.assert_array_equal(loaded.terminated, [True, False, True])
+
+
+def test_padded_arrays_with_lengths_are_read(tmp_path: Path) -> None:
+    arrays = as_arrays(small())
+    np.savez(tmp_path / "a.npz", **arrays, lengths=[2, 1])
+    loaded = storage.load(tmp_path / "a.npz")
+    assert [path.ravel().tolist() for path in loaded.paths()] == [[0, 1, 2], [3, 4]]
+    arrays["observations"] = arrays["observations"].copy()
+    arrays["observations"][1, 2] = np.nan  # what lies beyond the end is not read
+    np.savez(tmp_path / "a.npz", **arrays, lengths=[2, 1])
+    assert storage.load(tmp_path / "a.npz").checksum() == loaded.checksum()
+    arrays["observations"][1, 1] = np.nan
+    np.savez(tmp_path / "a.npz", **arrays, lengths=[2, 1])
+    with pytest.raises(GoatError, match=r"observations contains 2 values .*index \(4, 0\)"):
+        storage.load(tmp_path / "a.npz")
+    arrays = as_arrays(small())
+    np.savez(tmp_path / "b.npz", **arrays, lengths=[2, 3])
+    with pytest.raises(GoatError, match=r"b\.npz: observations has shape .* up to 3 actions need"):
+        storage.load(tmp_path / "b.npz")
+
+
+def test_a_file_that_declares_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, **as_arrays(small()) | {"observations": np.zeros((2**20, 3, 2))})
+    assert path.stat().st_size < 2**20
+    ours = os.sysconf
+    monkeypatch.setattr(os, "sysconf", lambda name: 2**12 if "PHYS" in name else ours(name))
+    with pytest.raises(
+        GoatError, match=r"a\.npz declares 0\.\d+ GiB, more than this machine's memory"
+    ):
+        storage.load(path)
+
+
 def test_arrays_on_the_device_are_saved_too(tmp_path: Path) -> None:
     episodes = small()
     storage.save(
@@ -181,7 +230,7 @@ def test_arrays_that_are_no_dataset_are_refused_with_the_file(tmp_path: Path) ->
     arrays["goals"] = arrays["goals"] * np.nan
     np.savez(tmp_path / "a.npz", **arrays)
     with pytest.raises(
-        GoatError, match=r"a\.npz: goals contains a value that is not finite .*index \(0, 0\)"
+        GoatError, match=r"a\.npz: goals contains 2 values that are not finite .*index \(0, 0\)"
     ):
         storage.load(tmp_path / "a.npz")
 
@@ -331,7 +380,8 @@ def test_what_is_no_dataset_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("x,y\n1,2\n")
     for source, message in {
         tmp_path: "is a folder, and a dataset is a file; goatrl reads .npz, .pkl",
-        tmp_path / "log.csv": "cannot read log.csv: goatrl reads .npz, .pkl, .pickle and minari:ID",
+        tmp_path / "log.csv": "cannot read log.csv: goatrl reads .npz, .pkl, .pickle, .parquet, "
+        ".hdf5, .h5 and minari:ID",
         Path("pointreach-expert-10"): "to use that task group, say --group pointreach-expert-10",
     }.items():
         with pytest.raises(GoatError) as refused:

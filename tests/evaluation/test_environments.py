@@ -21,7 +21,7 @@ from goatrl import data as datasets
 from goatrl.evaluation import environments
 from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import SCHEMA
-from goatrl.types import GoatError, Spec, TrainState, make_episodes, pytree
+from goatrl.types import ActionBounds, GoatError, Spec, TrainState, make_episodes, pytree
 from helpers import acting
 from worlds import HORIZON, THRESHOLD
 
@@ -49,12 +49,17 @@ class Network:
 
 
 def judge(
-    name: str, *speeds: float, episodes: int = 6, drift: float = 0.0, **options: Any
+    name: str,
+    *speeds: float,
+    episodes: int = 6,
+    drift: float = 0.0,
+    bounds: ActionBounds | None = None,
+    **options: Any,
 ) -> pa.Table:
     members = [(Walker(speed), seed) for seed, speed in enumerate(speeds)]
     state = acting(drift=jnp.full((len(members), 1, 1), drift))
     where = Environment(f"worlds:worlds/{name}-v0", **options)
-    return environments.evaluate(members, state, SPEC, where, episodes)
+    return environments.evaluate(members, state, SPEC, where, episodes, action_bounds=bounds)
 
 
 def paths(table: pa.Table) -> list[np.ndarray]:
@@ -210,6 +215,25 @@ def test_actions_are_stretched_to_the_bounds() -> None:
         "agents act in [-1, 1], the environment in Box([ 0. -2.], [4. 2.], (2,), float32)" in note
     )
     np.testing.assert_allclose(paths(judge("Wide", 0.5)), paths(judge("Point", 0.5)), atol=1e-6)
+
+
+def test_actions_are_in_the_units_of_the_agents_data() -> None:
+    """The world is Wide, 0 … 4 and −2 … 2: agents whose data has half of that move half as far."""
+    wide, half = ActionBounds((0.0, -2.0), (4.0, 2.0)), ActionBounds((1.0, -1.0), (3.0, 1.0))
+    assert environments.check(Environment("worlds:worlds/Wide-v0"), SPEC, 2, wide) is None
+    assert environments.check(Environment("worlds:worlds/Wide-v0"), SPEC, 2, half) is None
+    same = judge("Wide", 0.5, bounds=wide)
+    np.testing.assert_allclose(paths(same), paths(judge("Point", 0.5)), atol=1e-6)
+    start, full, slow = (
+        np.array(paths(judge("Wide", 1.0, bounds=bounds)))[:, 1] for bounds in (None, wide, half)
+    )
+    first = np.array(judge("Wide", 1.0).column("start").to_pylist())
+    np.testing.assert_allclose(start, full, atol=1e-6)
+    np.testing.assert_allclose(slow - first, (full - first) / 2, atol=1e-6)
+    beyond = ActionBounds((0.0, -3.0), (4.0, 3.0))
+    note = environments.check(Environment("worlds:worlds/Wide-v0"), SPEC, 2, beyond)
+    assert note is not None
+    assert "the environment clips their actions to Box(" in note
 
 
 def test_actions_without_bounds_stay_as_they_are() -> None:

@@ -24,7 +24,7 @@ from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
 from goatrl.training import memory, offline
-from goatrl.types import GoatError, TrainState
+from goatrl.types import Episodes, GoatError, TrainState, make_episodes
 from helpers import made_by_hand
 
 SUITE = suites.get("pointreach")
@@ -393,6 +393,37 @@ def test_cells_of_equal_shape_train_together(
     assert grid.run(planned(folders["gpu"]), folders["gpu"], lambda progress: None) == []
     for cell in records.read_all(folders["gpu"]):
         assert cell.episodes.equals(packed[cell.config.group, cell.label].episodes)
+
+
+def test_episodes_of_other_lengths_train_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point_episodes: Episodes
+) -> None:
+    """On a GPU, beside a group's own dataset: one program takes one layout."""
+    groups = ["pointreach-expert-10", "pointreach-non-expert-10"]
+    given = point_episodes.arrays()
+    lengths = [49, *range(5, 14)]
+    datasets.save(make_episodes(**given, lengths=lengths), tmp_path / "various.npz")
+    datasets.save(point_episodes, tmp_path / "same.npz")
+    found = {}
+    for name in ("various", "same"):
+        cells = grid.plan(
+            SUITE,
+            tmp_path / name,
+            seeds=1,
+            groups=groups,
+            algorithm_names=["bc"],
+            updates=8,
+            data={groups[1]: tmp_path / f"{name}.npz"},
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(jax, "default_backend", lambda: "gpu")
+            found[name] = grid.batches(cells)
+    assert [len(cells) for cells in found["same"]] == [2]
+    assert [len(cells) for cells in found["various"]] == [1, 1]
+    monkeypatch.setattr(grid, "batches", lambda *arguments: found["various"])
+    cells = [cell for piece in found["various"] for cell in piece]
+    assert grid.run(cells, tmp_path / "various", lambda progress: None) == []
+    assert len(records.read_all(tmp_path / "various")) == 2
 
 
 def sizes(together: list[grid.Together]) -> list[int]:

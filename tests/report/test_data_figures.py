@@ -13,7 +13,7 @@ from PIL import Image
 from goatrl import cli, tasks
 from goatrl.report import data_figures
 from goatrl.tasks.regions import everywhere
-from goatrl.types import Episodes
+from goatrl.types import Episodes, make_episodes
 
 
 def test_a_dataset_in_space_is_seen_from_above_and_from_the_side(odd_episodes: Episodes) -> None:
@@ -32,6 +32,24 @@ def test_a_dataset_in_space_is_seen_from_above_and_from_the_side(odd_episodes: E
     assert (side.get_xlabel(), side.get_ylabel()) == ("x", "z"), (
         "without a group, the unit is not known"
     )
+
+
+def test_starts_ends_and_goals_of_episodes_of_different_lengths() -> None:
+    """Two episodes along x, the second of which changes its goal."""
+    paths = [np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([[5.0, 5.0], [6.0, 5.0], [7.0, 5.0]])]
+    goals = [[[3.0, 3.0]], [[8.0, 8.0], [9.0, 9.0]]]
+    actions = [np.full((1, 1), 0.5), np.full((2, 1), 0.5)]
+    figure = data_figures.dataset(make_episodes(paths, paths, actions, goals), "two")
+    begins, ends, taken = figure.axes
+    assert begins.collections[-1].get_offsets().tolist() == [[0.0, 0.0], [5.0, 5.0]]
+    desired, reached = ends.collections[-2:]
+    assert desired.get_offsets().tolist() == [[3.0, 3.0], [9.0, 9.0]]
+    assert reached.get_offsets().tolist() == [[1.0, 0.0], [7.0, 5.0]]
+    ((low, high),) = [
+        (each.get_xy()[:, 0].min(), each.get_xy()[:, 0].max()) for each in taken.patches
+    ]
+    assert low <= 0.5 <= high
+    assert low > -0.1, "the rows without an action are not drawn"
 
 
 def test_a_flat_dataset_is_seen_from_above_only(odd_episodes: Episodes) -> None:

@@ -39,7 +39,7 @@ from goatrl.runs import export, graph, numpy_policy, onnx_policy
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import Run, configure
 from goatrl.training.offline import Members, init, prune_to_policy
-from goatrl.types import GoatError, Settings, Spec
+from goatrl.types import ActionBounds, GoatError, Settings, Spec
 from helpers import ROOT, acting, linear, own_algorithms
 
 FORMATS = ("onnx", "numpy")
@@ -151,6 +151,7 @@ def test_the_robots_are_those_of_the_paper() -> None:
 @pytest.mark.parametrize(
     "numbers",
     [
+        {"policies": 3},
         {"inputs": "difference", "achieved": (0, 2, 1)},
         {"inputs": "goal-frame", "achieved": (4, 0, 2)},
         {"inputs": "goal-frame", "achieved": (5, 0, 2), "positions": (1, 3, 6)},
@@ -181,6 +182,21 @@ def test_numbers_computed_by_hand(format: str, tmp_path: Path) -> None:
     # (−3 − 1) / 2 = −2, (−1003 + 3) / 4 = −250, clipped to −10: −1 + 20 + 0.25
     found = act(np.array([[3.0], [201.0], [-3.0]]), np.array([[-1.0], [7.0], [-1003.0]]))
     np.testing.assert_allclose(found[:, 0], np.tanh([-0.25, 0.25, 19.25]), atol=1e-6)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_actions_are_in_the_units_of_the_data(format: str, tmp_path: Path) -> None:
+    spec = Spec(observation_dim=3, goal_dim=2, action_dim=2, horizon=5, goal_threshold=0.1)
+    native = some(spec, built("bc"))
+    wide = dataclasses.replace(native, action_bounds=ActionBounds((0.0, -5.0), (10.0, 15.0)))
+    acts = {
+        agents.action_bounds: runs(export.export(agents, 0, format).content, format, tmp_path)
+        for agents in (native, wide)
+    }
+    seen = inputs(spec)
+    expected = np.array([5.0, 5.0]) + np.array([5.0, 10.0]) * acts[None](*seen)
+    np.testing.assert_allclose(acts[wide.action_bounds](*seen), expected, atol=2e-5)
+    np.testing.assert_allclose(wide.policy(0)(*seen), expected, atol=2e-5)
 
 
 @pytest.mark.parametrize("format", FORMATS)

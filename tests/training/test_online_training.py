@@ -93,7 +93,7 @@ def test_statistics_are_those_of_all_that_was_seen(three: list) -> None:
     buffer = three[1].state.buffer
     for member in (0, 1):
         everything = make_episodes(
-            *(getattr(buffer, field.name)[member] for field in dataclasses.fields(Episodes))
+            **{name: array[member] for name, array in buffer.arrays().items()}
         )
         expected = normalize.from_episodes(everything)
         found = jax.tree.map(

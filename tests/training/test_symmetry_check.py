@@ -108,3 +108,18 @@ def test_too_few_episodes_are_refused(data):
     )))  # fmt: skip
     with pytest.raises(GoatError, match="at least 4 episodes"):
         checked(moved(-1.0, 1.0), few)
+
+
+def test_transitions_do_not_reach_from_one_episode_into_the_next() -> None:
+    """Observations (n, i): the row of the last step of an episode is no start of a transition."""
+    lengths = (1, 3, 2)
+    seen = [
+        np.stack([np.full(length + 1, n), np.arange(length + 1)], axis=-1)
+        for n, length in enumerate(lengths)
+    ]
+    actions = [10.0 * n + np.arange(length)[:, None] for n, length in enumerate(lengths)]
+    episodes = make_episodes(seen, seen, actions, np.zeros((3, 2)))
+    found = symmetry_check.Transitions.of(episodes, np.array([2, 1]), np.random.default_rng(0))
+    assert sorted(found.action[:, 0].tolist()) == [10.0, 11.0, 12.0, 20.0, 21.0]
+    np.testing.assert_array_equal(found.after - found.before, np.tile([0.0, 1.0], (5, 1)))
+    np.testing.assert_array_equal(found.before @ [10.0, 1.0], found.action[:, 0])

@@ -155,7 +155,7 @@ class Ablate:
         note_actions(problem)
         where = problem.group or environment
         assert where is not None
-        check_place(where, problem.spec, self.episodes)
+        check_place(where, problem.spec, self.episodes, problem.action_bounds)
         return where, problem
 
 

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from tyro.conf import arg, subcommand
 
 from goatrl import algorithms
+from goatrl.data.problems import Problem
 from goatrl.types import Episodes, GoatError
 
 console = Console()
@@ -46,7 +47,7 @@ def plural(count: int, what: str) -> str:
 
 def out_of_range(episodes: Episodes) -> str | None:
     """A note on actions that no policy here can produce, if there are any."""
-    actions = np.abs(np.asarray(episodes.actions))
+    actions = np.abs(np.asarray(episodes.actions)[episodes.at(*episodes.steps())])
     outside = int((actions > 1.0).sum())
     if not outside:
         return None
@@ -54,6 +55,26 @@ def out_of_range(episodes: Episodes) -> str | None:
         f"{outside} of {actions.size} action components lie outside [-1, 1] (up to "
         f"{actions.max():.3g}); agents only act within that range"
     )
+
+
+def about_actions(problem: Problem) -> str | None:
+    """A note on actions that agents cannot take as they are, if there are any."""
+    bounds = problem.action_bounds
+    if bounds is None:
+        return out_of_range(problem.episodes)
+    ends = " to ".join(_short_numbers(each) for each in (bounds.low, bounds.high))
+    how = (
+        "as declared"
+        if problem.bounds_declared
+        else "their own range, since no bounds are declared"
+    )
+    return f"actions are scaled to [-1, 1] from {ends}, {how}; agents scale theirs back"
+
+
+def _short_numbers(numbers: Sequence[float]) -> str:
+    if len(set(numbers)) == 1:
+        return f"{numbers[0]:.4g}"
+    return f"({', '.join(f'{each:.4g}' for each in numbers)})"
 
 
 def pairs(texts: Sequence[str], what: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 from scipy.spatial import KDTree
 from tyro.conf import Positional, arg
@@ -13,15 +14,16 @@ from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import collecting, ensure, make_with_progress
-from goatrl.data import cache, experts, minari
+from goatrl.data import cache, check, experts, minari
 from goatrl.data.problems import declared_symmetry, open_problem
+from goatrl.data.trajectories import goal_from_columns
 from goatrl.learn import symmetry
 from goatrl.learn.symmetry import Map
 from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
 from goatrl.training import symmetry_check
 from goatrl.training.symmetry_check import Checked
-from goatrl.types import Episodes, GoatError, reached
+from goatrl.types import ActionBounds, Episodes, GoatError, reached
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,20 +149,25 @@ class DifferentData(GoatError):
 
 @dataclasses.dataclass(frozen=True)
 class DataConvert:
-    """Convert a dataset to npz or to Minari's format. From a pickle, only plain arrays are read;
-    nothing in it is executed.
+    """Convert a dataset (npz, OGBench's npz, Parquet, robomimic's HDF5, Minari) to npz or to
+    Minari's format. From a pickle, only plain arrays are read; nothing in it is executed.
 
     Examples:
       goat data convert buffer.pkl --out buffer.npz
       goat data convert push-left-right --out minari:goatrl/push-left-right-v0
       goat data convert mine.npz --goal-threshold 0.5 --out minari:me/mine-v0
       goat data convert minari:me/mine-v0 --out mine.npz
+      goat data convert pointmaze-medium-navigate-v0.npz --goal-columns 0 1 --out maze.npz
     """
 
     source: Positional[str]
     """A dataset file, minari:ID or a task group."""
     out: Annotated[str, arg(metavar="TARGET")]
     """FILE.npz or minari:ID."""
+    goal_columns: Annotated[tuple[int, ...], arg(metavar="N")] = ()
+    """The columns of an observation (from 0) that are what it achieves as a goal; the goal of an
+    episode is then what it achieves at its end. For data without goals, such as OGBench's.
+    """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """For Minari: the distance within which a goal counts as reached, which determines the rewards.
     Task groups have their own.
@@ -177,10 +184,17 @@ class DataConvert:
     """Make the dataset of a task group without asking if it is missing."""
 
     def run(self) -> None:
-        if not minari.is_id(self.out):
-            write_dataset(open_dataset(self.source, self.yes), Path(self.out))
-            return
         own = self.source in tasks.groups()
+        if not minari.is_id(self.out):
+            raw = open_dataset(self.source, self.yes)
+            bounds = None if own else datasets.action_bounds(self.source, raw)
+            chosen = goal_from_columns(raw, self.goal_columns) if self.goal_columns else raw
+            write_dataset(chosen, Path(self.out), bounds)
+            return
+        if self.goal_columns:
+            raise GoatError(
+                "--goal-columns writes a file; convert it to Minari's format afterwards"
+            )
         if own and self.group is not None:
             raise GoatError(f"{self.source} is itself a task group; use --group only with files")
         if own:
@@ -192,18 +206,21 @@ class DataConvert:
         )
         about = minari.describe(tasks.get(self.source)) if own else {}
         given = {"description": self.description, "author": self.author}
+        bounds = problem.action_bounds
+        episodes = problem.episodes if bounds is None else datasets.load(known_path(self.source))
         new = minari.export(
-            problem.episodes,
+            episodes,
             self.out.removeprefix(minari.PREFIX),
             goal_threshold=problem.spec.goal_threshold,
             group=problem.group,
+            action_bounds=bounds,
             **about | {name: text for name, text in given.items() if text is not None},
         )
-        console.print(written(problem.episodes, self.out) if new else f"already exists: {self.out}")
+        console.print(written(episodes, self.out) if new else f"already exists: {self.out}")
 
 
-def write_dataset(episodes: Episodes, out: Path) -> None:
-    datasets.save(episodes, out)
+def write_dataset(episodes: Episodes, out: Path, bounds: ActionBounds | None = None) -> None:
+    datasets.save(episodes, out, bounds)
     console.print(written(episodes, str(out)))
 
 
@@ -254,6 +271,75 @@ class DataInfo:
             console.print(f"wrote {self.figure}")
 
 
+@dataclasses.dataclass(frozen=True)
+class DataCheck:
+    """Say what is wrong or suspicious in a dataset before you train on it: goals that are never
+    reached, padding, actions out of range, and more. Exits with 1 if nothing can be trained on it.
+
+    Examples:
+      goat data check mine.npz --goal-threshold 0.5
+      goat data check minari:me/mine-v0 --figure check.png
+      goat data check push-left-right
+    """
+
+    data: Positional[str]
+    """A dataset file, minari:ID or a task group."""
+    goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
+    """The distance within which a goal counts as reached. Task groups have their own, and so has
+    Minari metadata that goatrl wrote.
+    """
+    figure: Path | None = None
+    """Also plot lengths, distances to goals and actions to this file (.png, .svg, .pdf)."""
+    group: Annotated[str | None, arg(metavar="GROUP")] = None
+    """For a file: the task group that it belongs to."""
+    yes: bool = False
+    """Make the dataset without asking if it is missing."""
+
+    def run(self) -> None:
+        own = self.data in tasks.groups()
+        name = self.data if own else self.group
+        group = None if name is None else tasks.get(name)
+        if minari.is_id(self.data):
+            minari.require(self.data.removeprefix(minari.PREFIX))
+        elif not own and not known_path(self.data).is_file():
+            raise GoatError(f"no such file: {self.data}")
+        try:
+            episodes = open_dataset(self.data, self.yes)
+            bounds = None if group is not None else datasets.action_bounds(self.data, episodes)
+            if group is not None:
+                group.check_fits(episodes.spec(group.spec.goal_threshold), self.data)
+        except GoatError as error:
+            raise Untrainable(str(error)) from None
+        threshold = self.goal_threshold
+        if threshold is None and group is not None:
+            threshold = group.spec.goal_threshold
+        elif threshold is None:
+            threshold = datasets.goal_threshold(self.data)
+        found = check.check(episodes, threshold, bounds)
+        actions = len(episodes.steps()[0])
+        console.print(f"{self.data}: {episodes.count:,} episodes, {actions:,} actions")
+        for each in found:
+            mark = "[red]✗[/red]" if each.fatal else "[yellow]![/yellow]"
+            line = escape(f"{each.what}; {each.advice}")
+            console.print(f"{mark} {line}", highlight=False, soft_wrap=True)
+        if not found:
+            console.print("nothing suspicious")
+        if threshold is None:
+            console.print("add --goal-threshold to check success as well")
+        if self.figure is not None:
+            drawn = data_figures.checked(episodes, self.data, threshold, bounds, found)
+            figures.save(drawn, self.figure)
+            console.print(f"wrote {self.figure}")
+        if any(each.fatal for each in found):
+            raise Untrainable(f"nothing can be learned from {self.data}")
+
+
+class Untrainable(GoatError):
+    """Data that agents cannot be trained on."""
+
+    exit_code = 1
+
+
 def known_path(text: str) -> Path:
     """The path of a file or a Minari id. Raises an error for a misspelt task group."""
     if not minari.is_id(text) and not Path(text).exists() and not Path(text).suffix:
@@ -267,12 +353,13 @@ def describe(
     """What is in a dataset. With a goal threshold (the group's or its own), also how often it
     succeeds; with a group, also how much of the group's tasks it covers.
     """
-    actions, achieved, goals = (
-        np.asarray(part) for part in (episodes.actions, episodes.achieved, episodes.goals)
-    )
+    episode, step = episodes.steps()
+    achieved, goals = np.asarray(episodes.achieved), np.asarray(episodes.goals)
+    actions = np.asarray(episodes.actions)[episodes.at(episode, step)]
+    ended = 0 if episodes.terminated is None else int(np.sum(episodes.terminated))
     facts = {
-        "episodes": str(episodes.count),
-        "actions per episode": str(episodes.horizon),
+        "episodes": str(episodes.count) + (f", {ended} ended by termination" if ended else ""),
+        "actions per episode": lengths(episodes),
         "observation / goal / action": " / ".join(
             str(array.shape[-1])
             for array in (episodes.observations, episodes.goals, episodes.actions)
@@ -283,20 +370,30 @@ def describe(
     }
     threshold = own_threshold if group is None else group.spec.goal_threshold
     if threshold is not None:
-        met = reached(achieved[:, 1:], goals[:, None], threshold)
-        last, steps = 100 * met[:, -1].mean(), met.sum(1).mean()
+        after, desired = achieved[episodes.at(episode, step + 1)], episodes.desired(episode, step)
+        met = reached(after, np.asarray(desired), threshold)
+        at_end = met[step == episodes.length(episode) - 1]
+        last, steps = 100 * at_end.mean(), met.sum() / episodes.count
         facts["goal threshold"] = f"{threshold:g}"
         facts["desired goal reached"] = (
             f"{last:.1f} % of episodes at the last step, {steps:.1f} steps per episode"
         )
     if group is not None:
-        facts["inside the seen region"] = f"{100 * group.kept(achieved).mean():.1f} % of episodes"
+        kept = np.mean([group.kept(path[None])[0] for path in episodes.paths()])
+        facts["inside the seen region"] = f"{100 * kept:.1f} % of episodes"
         for task in group.tasks:
             seen = coverage(achieved, task.evaluation()[1], group.spec.goal_threshold)
             facts[f"goals of {task.name} ever achieved"] = f"{100 * seen:.0f} %"
     facts["SHA-256"] = episodes.checksum()
     note = out_of_range(episodes)
     return facts | ({"note": note} if note else {})
+
+
+def lengths(episodes: Episodes) -> str:
+    if episodes.lengths is None:
+        return str(episodes.horizon)
+    taken = np.asarray(episodes.lengths)
+    return f"{taken.min()} … {taken.max()}, {taken.sum()} in all"
 
 
 def ranges(points: np.ndarray) -> str:
@@ -412,5 +509,6 @@ Data = (
     | Annotated[DataVerify, command("verify", DataVerify)]
     | Annotated[DataConvert, command("convert", DataConvert)]
     | Annotated[DataInfo, command("info", DataInfo)]
+    | Annotated[DataCheck, command("check", DataCheck)]
     | Annotated[DataSymmetry, command("symmetry", DataSymmetry)]
 )

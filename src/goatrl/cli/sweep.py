@@ -72,7 +72,7 @@ class Sweep(TrainingOptions):
         names = sweep.names(configs, settings)
         where = problem.group if environment is None else environment
         if where is not None:
-            check_place(where, problem.spec, self.episodes)
+            check_place(where, problem.spec, self.episodes, problem.action_bounds)
         elif self.episodes is not None:
             raise GoatError("--episodes is the number of episodes in an --environment; add one")
         runs = [(Run(self.out / name), config) for name, config in zip(names, configs, strict=True)]

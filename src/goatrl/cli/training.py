@@ -12,9 +12,9 @@ from tyro.conf import Positional, UseAppendAction, arg
 from goatrl import algorithms, tasks
 from goatrl.cli.console import (
     OwnAlgorithm,
+    about_actions,
     console,
     load_own,
-    out_of_range,
     pairs,
     plural,
 )
@@ -33,7 +33,7 @@ from goatrl.runs import trackers
 from goatrl.runs.folder import Agents, RunFolder
 from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.tasks import Task, TaskGroup
-from goatrl.types import GoatError, Spec
+from goatrl.types import ActionBounds, GoatError, Spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,8 +158,8 @@ def own_option(entry: algorithms.Entry) -> str:
 
 
 def note_actions(problem: Problem) -> None:
-    """Print a note on actions that no agent can produce, if there are any."""
-    note = out_of_range(problem.episodes)
+    """Print a note on what becomes of actions, if there is one."""
+    note = about_actions(problem)
     if note:
         console.print(f"note: {note}", highlight=False, markup=False)
 
@@ -195,11 +195,11 @@ class Evaluate:
 
     Any Gymnasium environment works whose observations are a dictionary of observation,
     achieved_goal and desired_goal. Episodes are seeded, so all agents are evaluated on the same
-    starts and goals. They are as long as those in the data, or as --horizon says, unless the
-    environment ends them earlier. Agents act in [-1, 1]; if the action space has other bounds,
-    actions are rescaled to them. Success is the share of episodes within the goal threshold at the
-    final step, or with --success flag the share of which the environment itself says so then. The
-    return is the number of such steps.
+    starts and goals. They are as long as the longest in the data, or as --horizon says, unless the
+    environment ends them earlier. Agents act in the units of their data. If that has actions in
+    [-1, 1] and the action space has other bounds, actions are rescaled to them. Success is the
+    share of episodes within the goal threshold at the final step, or with --success flag the share
+    of which the environment itself says so then. The return is the number of such steps.
 
     Examples:
       goat evaluate runs/goat
@@ -238,7 +238,7 @@ class Evaluate:
             )
         named = environment_of(self.environment, self.environment_args, self.horizon, self.success)
         where = self._group(trained) if named is None else named
-        check_place(where, trained.spec, self.episodes)
+        check_place(where, trained.spec, self.episodes, trained.action_bounds)
         if trained.unfinished:
             console.print(f"{self.folder} {trained.unfinished}")
         table = evaluate_agents(trained, where, self.tasks, self.episodes)
@@ -262,11 +262,13 @@ class Evaluate:
                 f"{self.folder} was trained without a task group; specify --group or --environment"
             )
         group = tasks.get(name)
-        group.check_fits(trained.spec, str(self.folder))
+        trained.check_fits(group, str(self.folder))
         return group
 
 
-def check_place(where: TaskGroup | Environment, spec: Spec, episodes: int | None) -> None:
+def check_place(
+    where: TaskGroup | Environment, spec: Spec, episodes: int | None, bounds: ActionBounds | None
+) -> None:
     """Refuse an environment in which agents cannot be evaluated. Otherwise print a note on how it
     takes actions, if there is one.
     """
@@ -276,7 +278,8 @@ def check_place(where: TaskGroup | Environment, spec: Spec, episodes: int | None
                 "tasks have a fixed number of episodes; use --episodes only with --environment"
             )
         return
-    note = environments.check(where, spec, environments.EPISODES if episodes is None else episodes)
+    count = environments.EPISODES if episodes is None else episodes
+    note = environments.check(where, spec, count, bounds)
     if note:
         console.print(f"note: {note}", highlight=False, markup=False)
 
@@ -303,7 +306,9 @@ def evaluate_agents(
             table = evaluate(members, state, where, chosen or None, show)
         else:
             count = environments.EPISODES if episodes is None else episodes
-            table = environments.evaluate(members, state, trained.spec, where, count, show)
+            table = environments.evaluate(
+                members, state, trained.spec, where, count, show, trained.action_bounds
+            )
     RunFolder(trained.path).write_episodes(
         table, where if isinstance(where, TaskGroup) else None, trained.step
     )

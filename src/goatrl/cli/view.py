@@ -109,5 +109,5 @@ class View:
             )
         load_own(self.algorithm)
         trained = loading.load(self.folder)
-        group.check_fits(trained.spec, str(self.folder))
+        trained.check_fits(group, str(self.folder))
         return trained.label, trained.policy(self.seed)

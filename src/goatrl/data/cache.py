@@ -161,10 +161,7 @@ class _Partial:
         if not self.parts:
             return
         whole = collect.join(self.parts, self.kept)
-        arrays = {
-            field.name: np.asarray(getattr(whole, field.name))
-            for field in dataclasses.fields(whole)
-        }
+        arrays = whole.arrays()
         about = {
             "recipe": np.frombuffer(bytes.fromhex(self.recipe), np.uint8),
             "waves": self.waves,

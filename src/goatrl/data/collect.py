@@ -126,10 +126,8 @@ Progress = Callable[[int, int, int], None]  # kept episodes, of how many, simula
 
 
 def join(parts: list[Episodes], count: int) -> Episodes:
-    """The first `count` episodes of several lots."""
-    fields = [field.name for field in dataclasses.fields(Episodes)]
-    arrays = {
-        name: np.concatenate([np.asarray(getattr(part, name)) for part in parts])[:count]
-        for name in fields
-    }
-    return make_episodes(**arrays)
+    """The first `count` episodes of several lots, all of one length."""
+    lots = [part.arrays() for part in parts]
+    return make_episodes(
+        **{name: np.concatenate([lot[name] for lot in lots])[:count] for name in lots[0]}
+    )

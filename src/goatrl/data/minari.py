@@ -2,11 +2,11 @@
 
 observations   observation      o_0 … o_T     (T+1, observation_dim)
                achieved_goal    φ_0 … φ_T     (T+1, goal_dim)
-               desired_goal     g … g         (T+1, goal_dim)
+               desired_goal     g_0 … g_T     (T+1, goal_dim), in most datasets always the same
 actions                         a_0 … a_T-1   (T, action_dim)
 rewards                         1 where φ_t+1 is within the threshold of g, otherwise 0
-terminations                    never
-truncations                     at the last action
+terminations                    at the last action of an episode that its environment ended
+truncations                     at the last action of any other
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ import numpy as np
 from gymnasium.spaces import Box, Dict
 
 import goatrl
+from goatrl.data.sizes import check_fits_memory, of_hdf5
 from goatrl.disk.files import WriteError
 from goatrl.sim.registration import identifier, is_registered
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError, make_episodes, reached
+from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes, reached
 
 PREFIX = "minari:"
 KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -42,8 +43,8 @@ def is_id(source: Path | str) -> bool:
     return str(source).startswith(PREFIX)
 
 
-def load(name: str) -> Episodes:
-    """A dataset of this machine by its Minari id; nothing is downloaded."""
+def require(name: str) -> None:
+    """Refuse the id of a dataset that is not on this machine; nothing is downloaded."""
     _library()
     if not (_folder(name) / "data").is_dir():
         near = difflib.get_close_matches(name, _local_ids(), n=3, cutoff=0.7)
@@ -52,6 +53,11 @@ def load(name: str) -> Episodes:
             f"no Minari dataset '{name}' on this machine; {hint}download it with `minari download "
             f"{name}`"
         )
+
+
+def load(name: str) -> Episodes:
+    """A dataset of this machine by its Minari id."""
+    require(name)
     try:
         return _read(_open(name))
     except GoatError as error:
@@ -74,6 +80,14 @@ def goal_threshold(name: str) -> float | None:
     )
 
 
+def action_bounds(name: str) -> ActionBounds | None:
+    """The bounds of the action space, if it has any."""
+    space = _open(name).action_space
+    if not isinstance(space, Box) or not (np.isfinite(space.low) & np.isfinite(space.high)).all():
+        return None
+    return ActionBounds.of(space.low, space.high)
+
+
 def export(
     episodes: Episodes,
     name: str,
@@ -83,9 +97,10 @@ def export(
     description: str | None = None,
     author: str | None = None,
     algorithm: str | None = None,
+    action_bounds: ActionBounds | None = None,
 ) -> bool:
     """Write a Minari dataset; False if the same one is there already. A group adds the environments
-    of its tasks.
+    of its tasks. Without bounds, the action space is [-1, 1], or as wide as the actions.
     """
     minari = _library()
     if not (math.isfinite(goal_threshold) and goal_threshold > 0):
@@ -102,7 +117,8 @@ def export(
         "dataset_id": name,
         "minari_version": minari.__version__,
         "description": description
-        or f"{episodes.count} episodes of {episodes.horizon} actions, written by goatrl",
+        or f"{episodes.count} episodes of {'' if episodes.lengths is None else 'up to '}"
+        f"{episodes.horizon} actions, written by goatrl",
         "author": None if author is None else {author},
         "algorithm_name": algorithm,
         "goal_threshold": goal_threshold,
@@ -122,6 +138,7 @@ def export(
                 unfinished / "data",
                 goal_threshold,
                 {key: about[key] for key in about if about[key] is not None},
+                action_bounds,
             )
             # HDF5 does not report every write that fails.
             if _read(minari.MinariDataset(unfinished / "data")).checksum() != checksum:
@@ -157,13 +174,13 @@ def describe(group: TaskGroup) -> dict[str, str]:
     }
 
 
-def rewards(episodes: Episodes, goal_threshold: float) -> np.ndarray:
-    """The sparse reward of every action, paid on what it achieves: (N, T)."""
-    achieved, goals = (
-        np.asarray(episodes.achieved, np.float32),
-        np.asarray(episodes.goals, np.float32),
-    )
-    return reached(achieved[:, 1:], goals[:, None], goal_threshold).astype(np.float32)
+def rewards(episodes: Episodes, goal_threshold: float) -> list[np.ndarray]:
+    """The sparse reward of every action, paid on what it achieves: N arrays (T,)."""
+    episode, step = episodes.steps()
+    after = np.asarray(episodes.achieved, np.float32)[episodes.at(episode, step + 1)]
+    desired = np.asarray(episodes.desired(episode, step), np.float32)
+    paid = reached(after, desired, goal_threshold).astype(np.float32)
+    return np.split(paid, np.flatnonzero(step == 0)[1:])
 
 
 def _library() -> Any:
@@ -275,7 +292,13 @@ def _check_space(episodes: Episodes) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[str, Any]) -> None:
+def _write(
+    episodes: Episodes,
+    folder: Path,
+    goal_threshold: float,
+    about: dict[str, Any],
+    bounds: ActionBounds | None,
+) -> None:
     from minari.dataset.minari_storage import MinariStorage
 
     spec = episodes.spec(goal_threshold)
@@ -286,10 +309,13 @@ def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[
             for key, size in zip(KEYS, sizes, strict=True)
         }
     )
-    bound = max(1.0, float(np.abs(episodes.actions).max()))  # wider only where the data is
-    storage = MinariStorage.new(
-        folder, observations, Box(-bound, bound, (spec.action_dim,), np.float32), data_format="hdf5"
-    )
+    if bounds is None:
+        bound = max(1.0, float(np.abs(episodes.actions).max()))  # wider only where the data is
+        actions = Box(-bound, bound, (spec.action_dim,), np.float32)
+    else:
+        low, high = (np.array(each, np.float32) for each in (bounds.low, bounds.high))
+        actions = Box(low, high, (spec.action_dim,), np.float32)
+    storage = MinariStorage.new(folder, observations, actions, data_format="hdf5")
     storage.update_metadata(about)
     storage.update_episodes(_buffers(episodes, goal_threshold))
 
@@ -297,20 +323,24 @@ def _write(episodes: Episodes, folder: Path, goal_threshold: float, about: dict[
 def _buffers(episodes: Episodes, goal_threshold: float) -> Iterator[Any]:
     from minari.data_collector import EpisodeBuffer
 
-    observations, achieved, actions, goals = (
+    observations, achieved, actions = (
         np.asarray(array, np.float32)
-        for array in (episodes.observations, episodes.achieved, episodes.actions, episodes.goals)
+        for array in (episodes.observations, episodes.achieved, episodes.actions)
     )
     paid = rewards(episodes, goal_threshold)
-    steps = np.arange(episodes.horizon)
+    ended = np.zeros(episodes.count, bool) if episodes.terminated is None else episodes.terminated
     for n in range(episodes.count):
-        desired = np.repeat(goals[n : n + 1], episodes.horizon + 1, axis=0)
+        length = int(episodes.length(n))
+        steps = np.arange(length + 1)
+        episode, last = np.full(length + 1, n), steps[:-1] == length - 1
+        at = episodes.at(episode, steps)
+        desired = np.asarray(episodes.desired(episode, steps), np.float32)
         yield EpisodeBuffer(
-            observations=dict(zip(KEYS, (observations[n], achieved[n], desired), strict=True)),
-            actions=actions[n],
+            observations=dict(zip(KEYS, (observations[at], achieved[at], desired), strict=True)),
+            actions=actions[episodes.at(episode[:-1], steps[:-1])],
             rewards=paid[n],
-            terminations=np.zeros(episodes.horizon, bool),
-            truncations=steps == episodes.horizon - 1,
+            terminations=last & bool(ended[n]),
+            truncations=last & ~bool(ended[n]),
             infos={},  # without any, Minari cannot print an episode
         )
 
@@ -326,22 +356,38 @@ def _read(dataset: Any) -> Episodes:
         )
     if not dataset.total_episodes:
         raise GoatError("it has no episodes")
+    _check_memory(dataset)
+    ours = "goatrl_version" in dataset.storage.metadata
     parts: list[tuple[Any, ...]] = []
-    for number, episode in enumerate(dataset.iterate_episodes()):
+    ended: list[bool] = []
+    before: np.ndarray | None = None  # the goal at the end of the previous episode
+    for episode in dataset.iterate_episodes():
         observation, achieved, desired = (episode.observations[key] for key in KEYS)
-        if parts and len(episode.actions) != len(parts[0][2]):
-            raise GoatError(
-                f"its episodes differ in length: episode 0 has {len(parts[0][2])} actions, "
-                f"episode {number} has "
-                f"{len(episode.actions)}; goatrl needs episodes of equal length"
-            )
-        if not np.array_equal(desired, np.broadcast_to(desired[:1], desired.shape), equal_nan=True):
-            raise GoatError(
-                f"the desired goal changes within episode {number}; goatrl needs one goal per "
-                "episode"
-            )
-        parts.append((observation, achieved, episode.actions, desired[0]))
-    return make_episodes(*zip(*parts, strict=True))
+        goals = desired if ours or before is None else _mended(desired, before)
+        parts.append((observation, achieved, episode.actions, goals[:-1]))
+        ended.append(bool(episode.terminations[-1]) if len(episode.terminations) else False)
+        before = desired[-1]
+    observations, achieved, actions, goals = (list(each) for each in zip(*parts, strict=True))
+    return make_episodes(observations, achieved, actions, goals, terminated=ended)
+
+
+def _mended(desired: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """The goals of an episode. Where an environment draws a new goal at success and goes on, the
+    first step of the next episode still shows the old one: all steps after it agree on another.
+    """
+    stale = np.array_equal(desired[0], before) and not np.array_equal(desired[0], desired[-1])
+    if stale and (desired[1:] == desired[-1]).all():
+        return np.concatenate([desired[-1:], desired[1:]])
+    return desired
+
+
+def _check_memory(dataset: Any) -> None:
+    file = Path(dataset.storage.data_path) / "main_data.hdf5"
+    if file.is_file():
+        import h5py
+
+        with h5py.File(file) as opened:
+            check_fits_memory(of_hdf5(opened), "it")
 
 
 def _short(text: str) -> str:

@@ -9,10 +9,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, GoatError, Layout, Settings, Spec
+from goatrl.types import ActionBounds, Episodes, GoatError, Layout, Settings, Spec
+
+OUTLIERS = 0.01  # share of action components beyond [-1, 1] that says nothing about their bounds
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,6 +27,9 @@ class Problem:
     spec: Spec
     settings: Settings
     group: TaskGroup | None
+    # what the actions of its episodes, which lie in [-1, 1], were in the data; None if the same
+    action_bounds: ActionBounds | None = None
+    bounds_declared: bool = False  # or else they are the range of the actions
 
     def seen_as(self, inputs: str) -> dict[str, Any]:
         """The hyper-parameters with which networks have such inputs (`networks.INPUTS`)."""
@@ -89,12 +96,46 @@ def open_problem(
                 "your own data needs --goal-threshold, the distance within which a goal counts as "
                 "reached (or a --group that has one)"
             )
-        return Problem(episodes, episodes.spec(threshold), Settings(), None)
+        return without_group(episodes, threshold, datasets.action_bounds(data, episodes))
     known = tasks.get(group)
     episodes = datasets.of_group(known) if data is None else datasets.load(data)
     spec = episodes.spec(known.spec.goal_threshold if goal_threshold is None else goal_threshold)
     known.check_fits(spec, str(data))
     return Problem(episodes, spec, known.settings, known)
+
+
+def without_group(
+    episodes: Episodes, goal_threshold: float, declared: ActionBounds | None
+) -> Problem:
+    """Data alone. Its actions are scaled to [-1, 1] from the bounds that are declared, or from
+    their own range if more than a few exceed it.
+    """
+    actions = np.asarray(episodes.actions)
+    taken = episodes.at(*episodes.steps())
+    bounds = declared or own_bounds(actions[taken])
+    if bounds is not None:
+        if len(bounds.low) != actions.shape[-1]:
+            raise GoatError(
+                f"there are bounds for {len(bounds.low)} numbers of an action, but actions have "
+                f"{actions.shape[-1]}"
+            )
+        scaled = np.zeros_like(actions)
+        scaled[taken] = bounds.scaled(actions[taken])
+        episodes = dataclasses.replace(episodes, actions=scaled)  # type: ignore[arg-type]
+    spec = episodes.spec(goal_threshold)
+    return Problem(episodes, spec, Settings(), None, bounds, declared is not None)
+
+
+def own_bounds(actions: np.ndarray) -> ActionBounds | None:
+    """The range of actions (…, action_dim) in every dimension, but −1 and 1 where they lie within;
+    None if all do. A few that do not are outliers, by which nobody should scale all others.
+    """
+    if (np.abs(actions) > 1.0).mean() <= OUTLIERS:
+        return None
+    low, high = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
+    inside = (low >= -1.0) & (high <= 1.0)
+    apart = np.where(low == high, 1.0, 0.0)  # what is constant has no range
+    return ActionBounds.of(np.where(inside, -1.0, low - apart), np.where(inside, 1.0, high + apart))
 
 
 def settings_of(group: str | None) -> Settings:

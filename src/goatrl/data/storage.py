@@ -1,4 +1,4 @@
-"""Datasets on disk: npz in and out, the authors' pickles in, and those that Minari keeps."""
+"""Datasets on disk: npz in and out, other formats in, and those that Minari keeps."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from pathlib import Path
 
 import numpy as np
 
-from goatrl.data import goat_pickle, minari
+from goatrl.data import goat_pickle, minari, parquet
+from goatrl.data.sizes import check_fits_memory
+from goatrl.data.trajectories import OGBENCH, from_ogbench, from_robomimic
 from goatrl.disk.files import write_atomically
 from goatrl.tasks import groups
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
+
+BOUNDS = ("action_low", "action_high")  # arrays of an npz that declares its actions' bounds
 
 
-def save(episodes: Episodes, path: Path | str) -> None:
-    """Write a dataset as npz."""
+def save(episodes: Episodes, path: Path | str, action_bounds: ActionBounds | None = None) -> None:
+    """Write a dataset as npz, with the bounds of its actions if they are known."""
     path = Path(path)
     check_name(path)
-    arrays = {
-        field.name: np.asarray(getattr(episodes, field.name))
-        for field in dataclasses.fields(episodes)
-    }
+    arrays = episodes.arrays()
+    if action_bounds is not None:
+        arrays |= dict(zip(BOUNDS, map(np.array, dataclasses.astuple(action_bounds)), strict=True))
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
@@ -32,7 +35,7 @@ def check_name(path: Path) -> None:
 
 def load(source: Path | str) -> Episodes:
     """Read a dataset: a file of one of `READERS`, such as .npz with observations, achieved, actions
-    and goals, or minari:ID.
+    and goals (or OGBench's), or minari:ID.
     """
     if minari.is_id(source):
         return minari.load(str(source).removeprefix(minari.PREFIX))
@@ -49,15 +52,21 @@ def load(source: Path | str) -> Episodes:
 
 
 def _load_npz(path: Path) -> Episodes:
-    names = [field.name for field in dataclasses.fields(Episodes)]
+    names = ["observations", "achieved", "actions", "goals"]
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            ogbench = "achieved" not in file and all(name in file for name in OGBENCH)
+            names = list(OGBENCH) if ogbench else names
             missing = [name for name in names if name not in file]
             if missing:
                 raise GoatError(
                     f"{path} is missing {', '.join(missing)}; a dataset has {', '.join(names)}"
                 )
-            arrays = {name: file[name] for name in names}
+            given = [name for name in ("lengths", "terminated") if name in file]
+            wanted = [*names, *given]
+            declared = (file.zip.getinfo(f"{name}.npy").file_size for name in wanted)
+            check_fits_memory(sum(declared), path)
+            arrays = {name: file[name] for name in wanted}
     except GoatError:
         raise
     except Exception as error:
@@ -66,7 +75,7 @@ def _load_npz(path: Path) -> Episodes:
             f"{path} is damaged or not an npz dataset ({type(error).__name__})"
         ) from error
     try:
-        return make_episodes(**arrays)
+        return from_ogbench(arrays) if ogbench else make_episodes(**arrays)
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
 
@@ -76,6 +85,9 @@ READERS: dict[str, Callable[[Path], Episodes]] = {
     ".npz": _load_npz,
     ".pkl": goat_pickle.import_episodes,
     ".pickle": goat_pickle.import_episodes,
+    ".parquet": parquet.load,
+    ".hdf5": from_robomimic,
+    ".h5": from_robomimic,
 }
 
 
@@ -86,6 +98,27 @@ def goal_threshold(source: Path | str) -> float | None:
         if minari.is_id(source)
         else None
     )
+
+
+def action_bounds(source: Path | str, episodes: Episodes) -> ActionBounds | None:
+    """The bounds of the actions of a dataset that was loaded, if it declares others than −1 and 1.
+
+    Those of Minari's action space count only if actions exceed [-1, 1].
+    """
+    if minari.is_id(source):
+        if np.abs(np.asarray(episodes.actions)).max() <= 1.0:
+            return None
+        return minari.action_bounds(str(source).removeprefix(minari.PREFIX))
+    if Path(source).suffix != ".npz":
+        return None
+    try:
+        with np.load(source, allow_pickle=False) as file:
+            found = [np.atleast_1d(file[name]) for name in BOUNDS if name in file]
+        return ActionBounds.of(*found) if len(found) == len(BOUNDS) else None
+    except GoatError as error:
+        raise GoatError(f"{source}: {error}") from None
+    except Exception as error:
+        raise GoatError(f"{source}: {' and '.join(BOUNDS)} are no arrays of numbers") from error
 
 
 def location(source: Path | str) -> str:

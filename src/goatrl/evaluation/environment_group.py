@@ -26,19 +26,25 @@ from goatrl.evaluation.environments import (
 from goatrl.robots.family import Act, Drawn, Family, Finetuning, OnProgress
 from goatrl.tasks import Task, TaskGroup
 from goatrl.tasks.regions import everywhere
-from goatrl.types import GoatError, Settings, Spec
+from goatrl.types import ActionBounds, GoatError, Settings, Spec
 
 LARGEST_SEED = 2**31  # some environments take no more
 
 
-def group_of(where: Environment, spec: Spec) -> TaskGroup:
+def group_of(
+    where: Environment, spec: Spec, action_bounds: ActionBounds | None = None
+) -> TaskGroup:
     """An environment for agents of this spec. Its own time limit can make episodes shorter."""
     with opened(where, spec, 1) as worlds:
         steps = min(where.steps(spec), time_limit(worlds) or where.steps(spec))
     name = f"{where.id}{where.settings}"
     own = dataclasses.replace(spec, horizon=steps)
     family = EnvironmentFamily(
-        name, own, dataclasses.replace(where, horizon=steps), finetuning=Finetuning(20)
+        name,
+        own,
+        dataclasses.replace(where, horizon=steps),
+        action_bounds,
+        finetuning=Finetuning(20),
     )
     goals = everywhere(spec.goal_dim)
     task = Episodes(name, "mixed", everywhere(1), goals, episodes=100, family=family)
@@ -50,6 +56,7 @@ class EnvironmentFamily(Family):
     """An environment as a robot. A start is the seed of an episode, which decides its goal, too."""
 
     environment: Environment
+    action_bounds: ActionBounds | None  # of the agents' data
 
     simulated: ClassVar[bool] = True
     records_paths: ClassVar[bool] = False
@@ -79,7 +86,14 @@ class EnvironmentFamily(Family):
         for each in drawn:
             seeds = _seeds(each.starts)
             _, taken = side_by_side(
-                act, agents, members, seeds, self.spec, self.environment, on_progress
+                act,
+                agents,
+                members,
+                seeds,
+                self.spec,
+                self.environment,
+                on_progress,
+                self.action_bounds,
             )
             found.append(np.stack([self.whole(mine).achieved for mine in taken]))
         return found
@@ -118,6 +132,7 @@ class Copies:
                 _seeds(starts),
                 family.spec,
                 family.environment,
+                action_bounds=family.action_bounds,
             )
         )
 

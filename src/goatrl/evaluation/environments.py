@@ -25,12 +25,21 @@ from goatrl.evaluation.episodes import SCHEMA
 from goatrl.learn.parameters import stack
 from goatrl.robots.family import Act, OnProgress
 from goatrl.training.offline import Members, act
-from goatrl.types import GoatError, Spec, TrainState, distance, reached, unknown
+from goatrl.types import (
+    ActionBounds,
+    GoatError,
+    Spec,
+    TrainState,
+    distance,
+    reached,
+    unknown,
+)
 
 EPISODES = 100
 FIRST_SEED = 1_000_000  # of the episodes: data tends to be collected with small numbers
 SIDE_BY_SIDE = 32  # the most copies of an environment that are open at a time
 ROWS = 32  # episodes that a policy sees at once, whether or not there are so many
+NEAR = 1e-6  # bounds that differ by less are the same
 LONGEST_PATH = 3  # numbers of a goal up to which paths are recorded
 FLAGS = ("success", "is_success")  # in an environment's info, the first that is there
 
@@ -87,7 +96,12 @@ class Taken(NamedTuple):
     met: np.ndarray  # (N, T), whether each action led to success
 
 
-def check(where: Environment, spec: Spec, episodes: int = EPISODES) -> str | None:
+def check(
+    where: Environment,
+    spec: Spec,
+    episodes: int = EPISODES,
+    action_bounds: ActionBounds | None = None,
+) -> str | None:
     """Refuse an environment that agents of this spec cannot act in; otherwise say what becomes of
     actions, if they change.
     """
@@ -95,6 +109,16 @@ def check(where: Environment, spec: Spec, episodes: int = EPISODES) -> str | Non
     with opened(where, spec, 1) as worlds:
         space = worlds.single_action_space
         assert isinstance(space, Box)
+        if action_bounds is not None:
+            within = (np.array(action_bounds.low) >= space.low - NEAR) & (
+                np.array(action_bounds.high) <= space.high + NEAR
+            )
+            return (
+                None
+                if within.all()
+                else f"agents act within the bounds of their data; the environment clips their "
+                f"actions to {_short(space)}"
+            )
         if (space.low == -1.0).all() and (space.high == 1.0).all():
             return None
         stretched = (
@@ -111,19 +135,22 @@ def evaluate(
     where: Environment,
     episodes: int = EPISODES,
     on_progress: OnProgress | None = None,
+    action_bounds: ActionBounds | None = None,
 ) -> pa.Table:
     """One row per member and episode, as for tasks. All members are evaluated on the same
     episodes, whose seeds determine starts and goals.
 
-    An episode has one goal, that of its first observation, and as many actions as those of the
-    data or as the horizon says, unless the environment ends it earlier. Success means that the
+    An episode has one goal, that of its first observation, and as many actions as the longest of
+    the data or as the horizon says, unless the environment ends it earlier. Success means that the
     goal achieved at the last step is within the goal threshold, or that the environment's own flag
     is set then. The return is the number of such steps. The environment's own reward is ignored.
     """
     _check_count(episodes)
     agents = stack([algorithm for algorithm, _ in members]), state
     seeds = [FIRST_SEED + episode for episode in range(episodes)]
-    task, taken = side_by_side(act, agents, len(members), seeds, spec, where, on_progress)
+    task, taken = side_by_side(
+        act, agents, len(members), seeds, spec, where, on_progress, action_bounds
+    )
     rows: list[dict[str, Any]] = []
     for (_, seed), mine in zip(members, taken, strict=True):
         for episode in range(episodes):
@@ -154,6 +181,7 @@ def side_by_side(
     spec: Spec,
     where: Environment,
     on_progress: OnProgress | None = None,
+    action_bounds: ActionBounds | None = None,
 ) -> tuple[str, list[Taken]]:
     """The name of an environment, and what each member does in the episodes of these seeds.
     `agents` are the algorithms and their states.
@@ -197,8 +225,9 @@ def side_by_side(
             which = np.resize(all_of_them[first : first + worlds.num_envs], worlds.num_envs)
             who, episodes = np.divmod(which, len(seeds))
             drawn = [seeds[episode] for episode in episodes]
+            told_here = partial(told, done)
             parts.append(
-                rollout(worlds, partial(policy, who), drawn, spec, where, partial(told, done))
+                rollout(worlds, partial(policy, who), drawn, spec, where, told_here, action_bounds)
             )
         name = worlds.spec.id
     joined = [np.concatenate(part)[: len(all_of_them)] for part in zip(*parts, strict=True)]
@@ -213,6 +242,7 @@ def rollout(
     spec: Spec,
     where: Environment,
     on_step: Callable[[int], None] = lambda step: None,
+    action_bounds: ActionBounds | None = None,
 ) -> Taken:
     """An episode of each environment. If all end early, the last step is still told.
 
@@ -231,7 +261,7 @@ def rollout(
         actions[:, step] = policy(seen["observation"], goals)
         with blamed("step", where.id):
             found, _, terminated, truncated, info = worlds.step(
-                _stretched(actions[:, step], worlds.single_action_space)
+                _stretched(actions[:, step], worlds.single_action_space, action_bounds)
             )
             seen = _numbers(found)
             flags[:, step], told[:, step] = _flagged(info, count)
@@ -267,8 +297,10 @@ def _flagged(info: Mapping[str, Any], count: int) -> tuple[np.ndarray, np.ndarra
     return flags, told
 
 
-def _stretched(actions: np.ndarray, space: Any) -> np.ndarray:
-    """Actions in [-1, 1] on the environment's scale."""
+def _stretched(actions: np.ndarray, space: Any, bounds: ActionBounds | None) -> np.ndarray:
+    """Actions in [-1, 1] on the scale of the agents' data, or else on the environment's."""
+    if bounds is not None:
+        return np.clip(bounds.restored(actions), space.low, space.high).astype(space.dtype)
     low, high = space.low.astype(np.float64), space.high.astype(np.float64)
     bounded = np.isfinite(low) & np.isfinite(high)
     low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)

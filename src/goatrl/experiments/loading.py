@@ -28,7 +28,8 @@ def load_policy(
             executed; nothing in a run's folder ever is.
 
     Returns:
-        act(observation, goal) → action in [-1, 1], for one pair or for a batch of them:
+        act(observation, goal) → action in [-1, 1], or within the bounds of its data's actions if
+        they are others, for one pair or for a batch of them:
         (B, observation_dim), (B, goal_dim) → (B, action_dim).
     """
     return load(path, algorithm=algorithm).policy(seed)

@@ -92,10 +92,18 @@ def from_episodes(
     observations = np.asarray(episodes.observations, np.float64).reshape(
         -1, episodes.observations.shape[-1]
     )
-    goals = np.asarray(episodes.achieved, np.float64)[:, 1:]
-    weights = future_goal_weights(episodes.horizon)[None, :, None] / episodes.count
-    goal_mean = (weights * goals).sum((0, 1))
-    goal_var = (weights * (goals - goal_mean) ** 2).sum((0, 1))
+    if episodes.lengths is None:
+        goals = np.asarray(episodes.achieved, np.float64)[:, 1:]
+        weights = future_goal_weights(episodes.horizon)[None, :, None] / episodes.count
+        axes: tuple[int, ...] = (0, 1)
+    else:
+        episode, step = episodes.steps()
+        goals = np.asarray(episodes.achieved, np.float64)[episodes.at(episode, step + 1)]
+        lengths, axes = np.asarray(episodes.lengths), (0,)
+        known = {length: length * future_goal_weights(length) for length in np.unique(lengths)}
+        weights = np.concatenate([known[length] for length in lengths])[:, None] / len(goals)
+    goal_mean = (weights * goals).sum(axes)
+    goal_var = (weights * (goals - goal_mean) ** 2).sum(axes)
     return from_moments(
         (observations.mean(0), observations.std(0)), (goal_mean, np.sqrt(goal_var)), view, maps
     )

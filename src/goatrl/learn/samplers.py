@@ -1,8 +1,9 @@
 """Which transitions an algorithm learns from, and towards which goals. Inside jit.
 
-Every sampler draws transitions uniformly. They differ in their goals. `Hindsight` takes those of
-the data or of hindsight (paper, section 4: D_relabel). `GoalMixes` mixes current, later and random
-ones, for values and for the policy apart, and adds what was achieved some steps ahead.
+Every sampler draws transitions uniformly: from long episodes more often. They differ in their
+goals. `Hindsight` takes those of the data or of hindsight (paper, section 4: D_relabel).
+`GoalMixes` mixes current, later and random ones, for values and for the policy apart, and adds what
+was achieved some steps ahead.
 """
 
 from __future__ import annotations
@@ -24,21 +25,39 @@ def transitions(
     threshold: float,
 ) -> Batch:
     """A batch of the transitions at (episode, step), all with one goal for value and policy."""
-    next_achieved = episodes.achieved[episode, step + 1]
+    next_achieved = episodes.achieved[episodes.at(episode, step + 1)]
     reward = reached(next_achieved, goal, threshold).astype(jnp.float32)
     return Batch(
-        observation=episodes.observations[episode, step],
-        action=episodes.actions[episode, step],
-        next_observation=episodes.observations[episode, step + 1],
-        initial_observation=episodes.observations[episode, 0],
-        achieved=episodes.achieved[episode, step],
+        observation=episodes.observations[episodes.at(episode, step)],
+        action=episodes.actions[episodes.at(episode, step)],
+        next_observation=episodes.observations[episodes.at(episode, step + 1)],
+        initial_observation=episodes.observations[episodes.at(episode, 0)],
+        achieved=episodes.achieved[episodes.at(episode, step)],
         next_achieved=next_achieved,
         goal=goal,
         policy_goal=goal,
         reward=reward,
         mask=1.0 - reward,
         offset=offset,
+        ended=_ended(episodes, episode, step, next_achieved, threshold),
     )
+
+
+def _ended(
+    episodes: Episodes,
+    episode: jax.Array,
+    step: jax.Array,
+    next_achieved: jax.Array,
+    threshold: float,
+) -> jax.Array | None:
+    """Where an episode was ended short of its goal. One that was ended at its goal could have gone
+    on towards another.
+    """
+    if episodes.terminated is None:
+        return None
+    last = episodes.terminated[episode] & (step + 1 == episodes.length(episode))
+    met = reached(next_achieved, episodes.desired(episode, step), threshold)
+    return (last & ~met).astype(jnp.float32)
 
 
 @pytree
@@ -58,13 +77,13 @@ class Hindsight:
         rows: Rows,
     ) -> Batch:
         which, when, ahead, whether = jax.random.split(key, 4)
-        horizon = episodes.horizon
-        episode = rows.draw(which, size)
-        step = jax.random.randint(when, (size,), 0, horizon)
-        later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
+        episode, step = episodes.draw(which, when, size, rows)
+        later = jax.random.randint(ahead, (size,), step + 1, episodes.length(episode) + 1)
         relabelled = jax.random.uniform(whether, (size,)) < self.probability
         goal = jnp.where(
-            relabelled[:, None], episodes.achieved[episode, later], episodes.goals[episode]
+            relabelled[:, None],
+            episodes.achieved[episodes.at(episode, later)],
+            episodes.desired(episode, step),
         )
         offset = jnp.where(relabelled, later - step, 0)
         return transitions(episodes, episode, step, goal, offset, threshold)
@@ -92,23 +111,22 @@ class GoalMix:
         if not in the same episode), and the last step on the way to it: (B, goal_dim), (B,), (B,).
         """
         kind, ahead, other, when = jax.random.split(key, 4)
-        (size,), horizon = step.shape, episodes.horizon
+        (size,), end = step.shape, episodes.length(episode)
         if self.geometric:
             draws = 1.0 - jax.random.uniform(ahead, (size,))  # never 0
             steps = 1 + jnp.floor(jnp.log(draws) / jnp.log(self.discount)).astype(jnp.int32)
-            later = jnp.minimum(step + steps, horizon)
+            later = jnp.minimum(step + steps, end)
         else:
-            later = jax.random.randint(ahead, (size,), step + 1, horizon + 1)
-        stranger = rows.draw(other, size)
-        anywhere = episodes.achieved[stranger, jax.random.randint(when, (size,), 0, horizon + 1)]
+            later = jax.random.randint(ahead, (size,), step + 1, end + 1)
+        anywhere = episodes.achieved[episodes.draw_place(other, when, size, rows)]
         share = jax.random.uniform(kind, (size,))
         now = share < self.current
         soon = ~now & (share < self.current + self.future)
         random = share < self.current + self.future + self.random
-        goal = jnp.where(random[:, None], anywhere, episodes.goals[episode])
-        goal = jnp.where(soon[:, None], episodes.achieved[episode, later], goal)
-        goal = jnp.where(now[:, None], episodes.achieved[episode, step], goal)
-        last = jnp.where(now, step, jnp.where(soon, later, horizon))
+        goal = jnp.where(random[:, None], anywhere, episodes.desired(episode, step))
+        goal = jnp.where(soon[:, None], episodes.achieved[episodes.at(episode, later)], goal)
+        goal = jnp.where(now[:, None], episodes.achieved[episodes.at(episode, step)], goal)
+        last = jnp.where(now, step, jnp.where(soon, later, end))
         return goal, jnp.where(soon, later - step, 0), last
 
 
@@ -144,20 +162,18 @@ class GoalMixes:
         rows: Rows,
     ) -> Batch:
         which, when, value_key, policy_key = jax.random.split(key, 4)
-        episode = rows.draw(which, size)
-        step = jax.random.randint(when, (size,), 0, episodes.horizon)
+        episode, step = episodes.draw(which, when, size, rows)
         goal, offset, _ = self.value.draw(value_key, episodes, episode, step, rows)
         policy_goal, _, last = self.policy.draw(policy_key, episodes, episode, step, rows)
-        places = {
-            "ahead": jnp.minimum(step + self.steps, episodes.horizon),
+        steps = {
+            "ahead": jnp.minimum(step + self.steps, episodes.length(episode)),
             "way": jnp.minimum(step + self.steps, last),
         }
+        places = {name: episodes.at(episode, each) for name, each in steps.items()}
         batch = transitions(episodes, episode, step, goal, offset, threshold)
         return dataclasses.replace(
             batch,
             policy_goal=policy_goal,
-            extra_goals={name: episodes.achieved[episode, at] for name, at in places.items()},
-            extra_observations={
-                name: episodes.observations[episode, at] for name, at in places.items()
-            },
+            extra_goals={name: episodes.achieved[at] for name, at in places.items()},
+            extra_observations={name: episodes.observations[at] for name, at in places.items()},
         )

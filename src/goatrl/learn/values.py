@@ -110,6 +110,13 @@ def mean_advantage(
     return reward + discount * jnp.mean(next_value, axis=0) - jnp.mean(value, axis=0)
 
 
+def followed(batch: Batch, next_value: jax.Array) -> jax.Array:
+    """Values of next steps, (…, B): 0 where the environment ended the episode short of its goal."""
+    if batch.ended is None:
+        return next_value
+    return next_value * jnp.broadcast_to(1.0 - batch.ended, next_value.shape)
+
+
 def _both_steps(batch: Batch) -> tuple[jax.Array, jax.Array]:
     """(s; s') and (g; g) as 2B rows, so that each network runs once."""
     observation = jnp.concatenate([batch.observation, batch.next_observation])
@@ -178,6 +185,7 @@ class QEnsemble:
         key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
         next_value = scalar_ensemble(target, batch.next_observation, batch.goal, next_action)
+        next_value = followed(batch, next_value)
         value = scalar_ensemble(params, batch.observation, batch.goal, batch.action)
         loss = ensemble_td_loss(batch.reward, value, next_value, discount, self.tau, self.highest)
         if self.penalty is not None:
@@ -200,6 +208,7 @@ class QEnsemble:
     ) -> tuple[jax.Array, jax.Array]:
         both = self.values(params, *_both_steps(batch), jnp.concatenate([action, next_action]))
         value, next_value = jnp.split(both, 2, axis=-1)
+        next_value = followed(batch, next_value)
         return mean_advantage(batch.reward, value, next_value, discount), value
 
 
@@ -233,6 +242,7 @@ class VEnsemble:
         key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
         next_value = scalar_ensemble(target, batch.next_observation, batch.goal)
+        next_value = followed(batch, next_value)
         value = scalar_ensemble(params, batch.observation, batch.goal)
         loss = ensemble_td_loss(batch.reward, value, next_value, discount, self.tau)
         return loss, {"value_loss": loss / self.size, "value": jnp.mean(value)}
@@ -252,6 +262,7 @@ class VEnsemble:
         discount: Any,
     ) -> tuple[jax.Array, jax.Array]:
         value, next_value = jnp.split(scalar_ensemble(params, *_both_steps(batch)), 2, axis=-1)
+        next_value = followed(batch, next_value)
         return mean_advantage(batch.reward, value, next_value, discount), value
 
 
@@ -284,7 +295,7 @@ class ImplicitQ:
         v = mlp(params["v"], batch.observation, batch.goal)[:, 0]
         v_loss = jnp.mean(expectile_loss(jax.lax.stop_gradient(q_target) - v, self.tau))
         fixed = without_gradient(params["v"])
-        next_v = mlp(fixed, batch.next_observation, batch.goal)[:, 0]
+        next_v = followed(batch, mlp(fixed, batch.next_observation, batch.goal)[:, 0])
         q = mlp(params["q"], batch.observation, batch.goal, batch.action)[:, 0]
         q_loss = jnp.mean(squared_loss(td_target(batch.reward, next_v, discount) - q))
         return v_loss + q_loss, {"value_loss": v_loss + q_loss, "value": jnp.mean(v)}
@@ -346,7 +357,7 @@ class DualValue:
         initial = mlp(params["v"], batch.initial_observation, batch.goal)[:, 0]
         value = mlp(params["v"], batch.observation, batch.goal)[:, 0]
         next_value = jax.lax.stop_gradient(
-            mlp(target["v"], batch.next_observation, batch.goal)[:, 0]
+            followed(batch, mlp(target["v"], batch.next_observation, batch.goal)[:, 0])
         )
         reward = jax.lax.stop_gradient(self._reward(params, batch))
         loss = dual_value_loss(initial, reward + discount * next_value - value, discount)
@@ -375,6 +386,7 @@ class DualValue:
         """The residual of the loss: V(s', g) is the target network's, as in GoFAR's own code."""
         value = self.values(params, batch.observation, batch.goal, action)
         next_value = self.values(target, batch.next_observation, batch.goal, next_action)
+        next_value = followed(batch, next_value)
         return mean_advantage(self._reward(params, batch), value, next_value, discount), value
 
     def _reward(self, params: Pytree, batch: Batch) -> jax.Array:

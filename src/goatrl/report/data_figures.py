@@ -13,10 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from goatrl.data import check
+from goatrl.data.check import Finding
 from goatrl.report.figures import DATA_COLOR, GOAL_COLOR, OURS_COLOR, SPLIT_COLORS
 from goatrl.tasks import TaskGroup
 from goatrl.tasks.panels import Panel, Surroundings
-from goatrl.types import Episodes
+from goatrl.types import ActionBounds, Episodes, distance
 
 DATA_START = "#4f9d69"
 SEEN_COLOR = "#dcefe2"
@@ -31,6 +33,7 @@ def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> F
     keeps, in panels where there is one.
     """
     achieved, goals = np.asarray(episodes.achieved), np.asarray(episodes.goals)
+    begun = achieved[episodes.at(np.arange(episodes.count), 0)]
     spread = np.diff(
         np.quantile(achieved.reshape(-1, goals.shape[1]), [0.005, 0.995], axis=0), axis=0
     )[0]
@@ -41,13 +44,14 @@ def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> F
     few = np.linspace(0, episodes.count - 1, min(episodes.count, 300)).astype(
         int
     )  # more would only cover each other
-    _visited(begins, achieved, goals, (0, 1), group)
-    begins.scatter(*achieved[few, 0][:, :2].T, s=5, color=DATA_START, linewidths=0)
+    last = episodes.length(few)
+    _visited(begins, achieved, goals, (0, 1), group, begun)
+    begins.scatter(*begun[few][:, :2].T, s=5, color=DATA_START, linewidths=0)
     begins.set_title("visited, and starts", fontsize=9)
     for space, view in zip(ends, [(0, 1), (0, 2)], strict=False):
-        _visited(space, achieved, goals, view, group)
+        _visited(space, achieved, goals, view, group, begun)
         space.scatter(
-            *goals[few][:, view].T,
+            *np.asarray(episodes.desired(few, last))[:, view].T,
             marker="*",
             s=16,
             color=GOAL_COLOR,
@@ -55,11 +59,15 @@ def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> F
             label="desired",
         )
         space.scatter(
-            *achieved[few, -1][:, view].T, s=5, color=OURS_COLOR, linewidths=0, label="end"
+            *achieved[episodes.at(few, last)][:, view].T,
+            s=5,
+            color=OURS_COLOR,
+            linewidths=0,
+            label="end",
         )
         space.set_title("ends, and desired goals", fontsize=9)
         space.legend(fontsize=7, loc="upper right", markerscale=1.5)
-    taken = np.asarray(episodes.actions).reshape(-1, episodes.actions.shape[-1])
+    taken = np.asarray(episodes.actions)[episodes.at(*episodes.steps())]
     names = [f"axis {axis}" for axis in range(taken.shape[1])] if taken.shape[1] <= 4 else None
     actions.hist(taken, bins=41, histtype="step", density=True, label=names)
     if names:
@@ -69,12 +77,59 @@ def dataset(episodes: Episodes, title: str, group: TaskGroup | None = None) -> F
     return figure
 
 
+def checked(
+    episodes: Episodes,
+    title: str,
+    threshold: float | None,
+    bounds: ActionBounds | None,
+    findings: Sequence[Finding],
+) -> Figure:
+    """What `goat data check` looks at: how long episodes are and how much of their ends is
+    repeated, how far from their goals they end, which actions they take; and its findings.
+    """
+    height = 2.9 + 0.2 * max(len(findings), 1)
+    figure = Figure(figsize=(9.9, height))
+    edges = {"top": 1 - 0.55 / height, "bottom": 1 - 2.5 / height, "left": 0.06, "right": 0.98}
+    lengths, distances, actions = figure.subplots(1, 3, gridspec_kw=edges)
+    figure.suptitle(title, fontsize=10)
+    episode, step = episodes.steps()
+    taken = np.bincount(episode)
+    frames = check.repeated(episodes)
+    bins = np.linspace(0, taken.max() + 1, 31)
+    lengths.hist(taken, bins=bins, color=DATA_COLOR)
+    if frames.any():
+        lengths.hist(frames[frames > 0], bins=bins, color=GOAL_COLOR, label="repeated at the end")
+        lengths.legend(fontsize=7, frameon=False)
+    lengths.set_title("actions per episode", fontsize=9)
+    last = step == taken[episode] - 1
+    ends = np.asarray(episodes.achieved)[episodes.at(episode[last], step[last] + 1)]
+    far = distance(ends, np.asarray(episodes.desired(episode[last], step[last])))
+    distances.hist(far, bins=30, color=DATA_COLOR)
+    if threshold is not None:
+        distances.axvline(threshold, color=OURS_COLOR, linestyle=":", label="threshold")
+        distances.legend(fontsize=7, frameon=False)
+    distances.set_title("distance to the goal at the end", fontsize=9)
+    done = np.asarray(episodes.actions)[episodes.at(episode, step)]
+    actions.hist(done, bins=41, histtype="step", density=True)
+    ends_of_range = (-1.0, 1.0) if bounds is None else (min(bounds.low), max(bounds.high))
+    for each in ends_of_range:
+        actions.axvline(each, color=OURS_COLOR, linestyle=":")
+    actions.set_title("actions, by axis, and their bounds", fontsize=9)
+    for axis in (lengths, distances, actions):
+        axis.tick_params(labelsize=6)
+    lines = [f"{'✗' if each.fatal else '!'} {each.what}" for each in findings]
+    text = "\n".join(lines) or "nothing suspicious"
+    figure.text(0.03, 1 - 2.85 / height, text, fontsize=8, va="top", linespacing=1.5)
+    return figure
+
+
 def _visited(
     space: Axes,
     achieved: np.ndarray,
     goals: np.ndarray,
     view: tuple[int, int],
     group: TaskGroup | None,
+    begun: np.ndarray,
 ) -> None:
     """Grey where the episodes went, dark where often. Objects that flew off are left out of the
     picture.
@@ -109,7 +164,7 @@ def _visited(
     space.set_ylabel("xyz"[view[1]] + unit, fontsize=8)
     space.tick_params(labelsize=6)
     if group is not None:
-        _border(space, group, np.median(achieved[:, 0], axis=0), view)
+        _border(space, group, np.median(begun, axis=0), view)
 
 
 def _border(space: Axes, group: TaskGroup, start: np.ndarray, view: tuple[int, int]) -> None:

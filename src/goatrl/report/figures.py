@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -65,7 +65,7 @@ def trajectories(
     axes = figure.subplots(len(rows), len(columns) + 1, squeeze=False)
     for row, (dataset, (episodes, agents)) in zip(axes, rows.items(), strict=True):
         _frame(row[0], f"data: {dataset}", bound)
-        _paths(row[0], np.asarray(episodes.achieved), DATA_COLOR, 0.9)
+        _paths(row[0], episodes.paths(), DATA_COLOR, 0.9)
         _goals(row[0], np.unique(np.asarray(episodes.goals).round(4), axis=0))
         for axis, label in zip(row[1:], columns, strict=True):
             if label not in agents:
@@ -141,7 +141,7 @@ def _frame(axis: Axes, title: str, bound: float) -> None:
     axis.axhline(0.0, color="black", linewidth=0.4, linestyle=":")
 
 
-def _paths(axis: Axes, paths: np.ndarray, color: str, alpha: float) -> None:
+def _paths(axis: Axes, paths: Iterable[np.ndarray], color: str, alpha: float) -> None:
     for path in paths:
         axis.plot(path[:, 0], path[:, 1], color=color, alpha=alpha, linewidth=0.7)
 

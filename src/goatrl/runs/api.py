@@ -12,24 +12,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from goatrl import algorithms, tasks
-from goatrl.data.problems import Problem, open_problem
+from goatrl.data.problems import Problem, open_problem, without_group
 from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.evaluation import environments, episodes
 from goatrl.learn.parameters import Number
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import OnReport, Run, configure
-from goatrl.types import GoatError, Settings, make_episodes
+from goatrl.types import ActionBounds, GoatError, make_episodes
 
 
 def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Problem:
     """A dataset that agents can be trained on.
 
     Args:
-        source: the name of a task group (its own dataset, tasks and settings), a file (.npz, or one
-            of the authors' .pkl), or minari:ID.
+        source: the name of a task group (its own dataset, tasks and settings), a file (such as
+            .npz, OGBench's among them, .parquet or robomimic's .hdf5), or minari:ID.
         goal_threshold: the distance within which a goal counts as reached. Task groups have
             their own.
 
@@ -42,22 +43,38 @@ def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Pro
 
 
 def make_dataset(
-    observations: Any, achieved: Any, actions: Any, goals: Any, *, goal_threshold: float
+    observations: Any,
+    achieved: Any,
+    actions: Any,
+    goals: Any,
+    *,
+    goal_threshold: float,
+    terminated: Any = None,
+    action_bounds: tuple[Any, Any] | None = None,
 ) -> Problem:
-    """A dataset from arrays: N episodes of T actions each.
+    """A dataset from arrays: N episodes of T actions each, or lists of N arrays if T differs.
 
     Args:
         observations: (N, T + 1, observation_dim).
         achieved: what each observation achieves in the space of goals, (N, T + 1, goal_dim).
-        actions: (N, T, action_dim), within [-1, 1].
-        goals: the desired goal of each episode, (N, goal_dim).
+        actions: (N, T, action_dim).
+        goals: the desired goal of each episode, (N, goal_dim), or of each action,
+            (N, T, goal_dim).
         goal_threshold: the distance within which a goal counts as reached.
+        terminated: which episodes their environment ended, N flags, rather than time. No reward
+            follows where that happened short of the goal.
+        action_bounds: the lowest and the highest action. Actions are scaled from them to [-1, 1],
+            or from their own range if more than 1 % exceed it; what agents do is scaled back.
 
     Returns:
         The episodes with their dimensions and the settings of most task groups.
     """
-    made = make_episodes(observations, achieved, actions, goals)
-    return Problem(made, made.spec(goal_threshold), Settings(), None)
+    made = make_episodes(observations, achieved, actions, goals, terminated=terminated)
+    declared = None
+    if action_bounds is not None:
+        size = made.actions.shape[-1]
+        declared = ActionBounds.of(*(np.broadcast_to(each, size) for each in action_bounds))
+    return without_group(made, goal_threshold, declared)
 
 
 def train(
@@ -141,13 +158,16 @@ def evaluate(
     members, state = agents.members, agents.state
     if environment is not None:
         where = environments.Environment(environment, environment_args or {}, horizon, success)
-        environments.check(where, agents.spec, count)
-        return environments.evaluate(members, state, agents.spec, where, count)
+        bounds = agents.action_bounds
+        environments.check(where, agents.spec, count, bounds)
+        return environments.evaluate(
+            members, state, agents.spec, where, count, action_bounds=bounds
+        )
     name = group or agents.group
     if name is None:
         raise GoatError(
             "these agents were trained without a task group; specify a group or an environment"
         )
     known = tasks.get(name)
-    known.check_fits(agents.spec, agents.label)
+    agents.check_fits(known, agents.label)
     return episodes.evaluate(members, state, known, [known.task(each) for each in only] or None)

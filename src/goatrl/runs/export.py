@@ -5,10 +5,11 @@ that imports NumPy alone. Both are compared with JAX before anyone gets them.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import goatrl
@@ -42,9 +43,7 @@ def check_format(name: str) -> None:
 def export(agents: Agents, seed: int, format: str) -> Exported:
     """One agent in a format of `SUFFIXES`, found to act as it does in JAX."""
     check_format(format)
-    algorithm, state = agents.agent(seed)
-    # All that becomes of an observation, a goal and an action is in `normalize.act`.
-    graph = trace(partial(normalize.act, algorithm, state), agents.spec)
+    graph = trace(_acting(agents, seed), agents.spec)
     about: dict[str, str | int] = {
         "goatrl": goatrl.__version__,
         "algorithm": agents.label,
@@ -65,13 +64,26 @@ def export(agents: Agents, seed: int, format: str) -> Exported:
     return Exported(content, about, difference, checked_with)
 
 
+def _acting(agents: Agents, seed: int) -> Callable[[jax.Array, jax.Array], jax.Array]:
+    """What an agent does, in the units of its data: as `Agents.policy`, for JAX to trace."""
+    act, bounds = partial(normalize.act, *agents.agent(seed)), agents.action_bounds
+    if bounds is None:
+        return act
+    low, high = (jnp.asarray(each, jnp.float32)[None] for each in (bounds.low, bounds.high))
+    return lambda observation, goal: low + (high - low) * (act(observation, goal) + 1.0) / 2.0
+
+
 def _compare(policy: Policy, agents: Agents, seed: int) -> float:
-    """The largest difference from the agent in JAX, if it is small enough."""
+    """The largest difference from the agent in JAX, of actions in [-1, 1], if it is small
+    enough.
+    """
     algorithm, state = agents.agent(seed)
-    inputs = _inputs(state.normalizer)
+    inputs, bounds = _inputs(state.normalizer), agents.action_bounds
     with jax.default_matmul_precision("float32"):  # a GPU would round to TF32
-        expected = agents.policy(seed)(*inputs)
-        difference = _largest(policy(*inputs) - expected)
+        found, expected = policy(*inputs), agents.policy(seed)(*inputs)
+        if bounds is not None:
+            found, expected = bounds.scaled(found), bounds.scaled(expected)
+        difference = _largest(found - expected)
         if difference <= TOLERANCE:
             return difference
         # A steep policy magnifies rounding: that of JAX, and as much that of others.

@@ -20,7 +20,7 @@ from goatrl.learn.agent import Agent, actor_critic
 from goatrl.learn.parameters import described
 from goatrl.learn.values import ImplicitQ, QEnsemble
 from goatrl.robots import Finetuning
-from goatrl.runs.folder import Agents, check_seeds
+from goatrl.runs.folder import Agents, check_native, check_seeds
 from goatrl.runs.offline import Run, RunConfig, composition
 from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import TaskGroup
@@ -47,7 +47,7 @@ def plan(
         raise unknown("fine-tuning algorithm", by, WAYS)
     config = run.config()
     if isinstance(where, Environment):
-        found = group_of(where, config.spec)
+        found = group_of(where, config.spec, config.action_bounds)
     else:
         name = where or config.group
         if name is None:
@@ -56,6 +56,7 @@ def plan(
             )
         found = _robots(name)
         found.check_fits(config.spec, str(run.folder))
+        check_native(config.action_bounds, found, str(run.folder))
     members, state = run.restore()
     if by == "ddpg_her":
         members, state = as_ddpg(run, members, state, found)

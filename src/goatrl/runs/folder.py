@@ -26,7 +26,7 @@ from goatrl.disk.versions import versions
 from goatrl.learn import normalize
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Members, init
-from goatrl.types import Algorithm, GoatError, Spec, TrainState
+from goatrl.types import ActionBounds, Algorithm, GoatError, Spec, TrainState
 
 KIND = "run"
 # What decides nothing: data may move, its checksum counts; overrides show in the hyper-parameters.
@@ -42,6 +42,15 @@ class Interrupted(GoatError):
 def check_seeds(seeds: Sequence[int]) -> None:
     if not seeds or len(set(seeds)) != len(seeds):
         raise GoatError(f"there must be at least one seed, and no seed twice, not {list(seeds)}")
+
+
+def check_native(bounds: ActionBounds | None, group: TaskGroup, what: str) -> None:
+    """Refuse agents whose data has other bounds of actions than the robot of a group."""
+    if bounds is not None:
+        raise GoatError(
+            f"{what} does not fit {group.name}: its data has actions beyond [-1, 1], which robots "
+            "do not take"
+        )
 
 
 @contextmanager
@@ -86,6 +95,12 @@ class Agents:
     unfinished: str = (
         ""  # where their training stopped, if it did so before its end, and what goes on with it
     )
+    action_bounds: ActionBounds | None = None  # of their data, in whose units they act
+
+    def check_fits(self, group: TaskGroup, what: str) -> None:
+        """Refuse tasks that they cannot act in."""
+        group.check_fits(self.spec, what)
+        check_native(self.action_bounds, group, what)
 
     @property
     def step(self) -> int:
@@ -101,8 +116,8 @@ class Agents:
         return self.members[place][0], jax.tree.map(lambda leaf: leaf[place], self.state)
 
     def policy(self, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """One of them as a function: act(observation, goal) → action in [-1, 1], for one pair or
-        for a batch of them.
+        """One of them as a function: act(observation, goal) → action in [-1, 1], or within the
+        bounds of its data's actions if they are others, for one pair or for a batch of them.
         """
         algorithm, state = self.agent(seed)
         policy = jax.jit(partial(normalize.act, algorithm, state))
@@ -119,6 +134,8 @@ class Agents:
                     f"their shapes are {shapes}"
                 )
             action = np.asarray(policy(*(np.atleast_2d(array) for array in pair)))
+            if self.action_bounds is not None:
+                action = self.action_bounds.restored(action)
             return action if pair[0].ndim == 2 else action[0]
 
         return act

@@ -27,7 +27,7 @@ MODULE = (
     action = act(observation, goal)
 
 It takes one observation and goal, or a batch of them, in the units of the training data, and
-returns actions in [-1, 1], as the data has them. It normalises its inputs itself.
+returns actions in the units of its data. It normalises its inputs itself.
 """
 
 import base64

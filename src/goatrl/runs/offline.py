@@ -56,7 +56,7 @@ from goatrl.training.offline import (
     seed_keys,
     train,
 )
-from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState
+from goatrl.types import ActionBounds, Algorithm, Episodes, GoatError, Spec, TrainState
 
 CHECKPOINT_SECONDS = 30.0
 OnReport = Callable[[int, Mapping[str, float]], None]
@@ -82,15 +82,22 @@ class RunConfig:
     hyperparameters: Mapping[str, Number]
     defaults: Sequence[str]  # the hyper-parameters that are at their default
     revisions: Mapping[str, int]  # of the algorithm
+    action_bounds: ActionBounds | None = None  # of the data, if others than -1 and 1
 
     @property
     def identity(self) -> Identity:
-        return Identity(KIND, dataclasses.asdict(self), BESIDE)
+        about = dataclasses.asdict(self)
+        if self.action_bounds is None:
+            del about["action_bounds"]  # as before there was such a thing
+        return Identity(KIND, about, BESIDE)
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> RunConfig:
         tuples = {name: tuple(stored[name]) for name in ("seeds", "defaults")}
-        return cls(**{**stored, **tuples, "spec": Spec(**stored["spec"])})
+        found = stored.get("action_bounds")
+        bounds = None if found is None else ActionBounds.of(found["low"], found["high"])
+        about = {**stored, **tuples, "spec": Spec(**stored["spec"]), "action_bounds": bounds}
+        return cls(**about)
 
     def members(self) -> Members:
         algorithm = composition(
@@ -192,6 +199,7 @@ def configure(
         batch_size=batch_size,
         interval=interval,
         revisions={entry.name: entry.revision},
+        action_bounds=problem.action_bounds,
         **described(built),
     )
 
@@ -239,7 +247,13 @@ class Run(RunFolder):
         config = self.config()
         label = algorithms.get(config.algorithm).label
         return Agents(
-            self.folder, label, *self.restore(), config.spec, config.group, self.unfinished()
+            self.folder,
+            label,
+            *self.restore(),
+            config.spec,
+            config.group,
+            self.unfinished(),
+            config.action_bounds,
         )
 
     def unfinished(self) -> str:

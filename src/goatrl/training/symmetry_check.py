@@ -74,8 +74,9 @@ class Transitions:
     @classmethod
     def of(cls, episodes: Episodes, chosen: np.ndarray, rows: np.random.Generator) -> Transitions:
         seen, actions = (np.asarray(each) for each in (episodes.observations, episodes.actions))
-        flat = (seen[chosen, :-1], actions[chosen], seen[chosen, 1:])
-        before, action, after = (each.reshape(-1, each.shape[-1]) for each in flat)
+        episode, step = episodes.steps(chosen)
+        now, then = episodes.at(episode, step), episodes.at(episode, step + 1)
+        before, action, after = seen[now], actions[now], seen[then]
         order = rows.permutation(len(before))
         return cls(before[order], action[order], after[order])
 
