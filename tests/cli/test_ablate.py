@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from goatrl import cli
+from goatrl import cli, tasks
 from goatrl import data as datasets
 from goatrl.cli import ablate
+from goatrl.data.problems import Problem, declared_symmetry, open_problem, without_group
 from goatrl.experiments import suites
 from goatrl.experiments.suites import Column
 from goatrl.report import figures
@@ -47,7 +48,9 @@ def short_ladder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     actions = np.random.default_rng(0).uniform(-1, 1, (20, HORIZON, 2))
     achieved = np.concatenate([np.zeros((20, 1, 2)), actions.cumsum(axis=1)], axis=1)
-    datasets.save(make_episodes(achieved, achieved, actions, achieved[:, -1]), "mine.npz")
+    # observations that do not contain the achieved goal: their ladder is the paper's
+    seen = achieved + 1e-3
+    datasets.save(make_episodes(seen, achieved, actions, achieved[:, -1]), "mine.npz")
 
 
 def goat(*words: str) -> int:
@@ -180,6 +183,33 @@ def test_on_all_tasks_of_a_group() -> None:
         np.mean(list(of_tasks.values())), abs=1e-4
     )
     assert f"40 updates on {GROUP}, evaluated on Expert 10" in Path("out/ablation.md").read_text()
+    assert [rung["rung"] for rung in numbers("out")] == ["BC", "+HER", "+difference", "+symmetry"]
+    chosen = {
+        name: Run(Path("out", name)).config().hyperparameters
+        for name in ("gcsl", "gcsl-difference", "gcsl-difference-symmetry")
+    }
+    inputs = [each["architecture.inputs"] for each in chosen.values()]
+    assert inputs == ["absolute", "difference", "difference"]
+    declared = declared_symmetry("declared", tasks.get(GROUP))
+    assert [each["symmetry"] for each in chosen.values()] == ["", "", declared]
+
+
+def rungs_above(problem: Problem, symmetry: str | None = None) -> list[tuple[str, str, object]]:
+    ladder = ablate.Ablate(out=Path("out"), symmetry=symmetry)._ladder(problem)
+    return [(rung.label, rung.inputs, rung.overrides.get("symmetry")) for rung in ladder[2:]]
+
+
+def test_the_two_rungs_above_are_those_that_a_problem_has() -> None:
+    Path("mirror.toml").write_text("[[reflection]]\nobservation = { 1 = 0.0 }\n")
+    text = declared_symmetry("mirror.toml", None)
+    assert rungs_above(open_problem(None, Path("mine.npz"), 1.0)) == []
+    alone = rungs_above(open_problem(None, Path("mine.npz"), 1.0), "mirror.toml")
+    assert alone == [("+symmetry", "absolute", text)]
+    places = np.zeros((1, 3, 2))
+    seen = without_group(make_episodes(places, places, places[:, 1:], places[:, 0]), 1.0, None)
+    assert rungs_above(seen) == [("+difference", "difference", None)]
+    both = [("+difference", "difference", None), ("+symmetry", "difference", text)]
+    assert rungs_above(seen, "mirror.toml") == both
 
 
 def test_a_rung_that_diverges_leaves_the_others(

@@ -22,7 +22,7 @@ from goatrl.cli.training import (
     note_actions,
     train_with_progress,
 )
-from goatrl.data.problems import Problem, open_problem
+from goatrl.data.problems import Problem, declared_symmetry, open_problem
 from goatrl.disk.files import write_text
 from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.summary import per_task
@@ -47,11 +47,13 @@ ABOUT = (
 @dataclasses.dataclass(frozen=True)
 class Ablate:
     """Find out which component helps on your data: train the paper's ladder from BC to GOAT(tau) on
-    it and evaluate every rung in your environment.
+    it, and two rungs more, and evaluate every rung in your environment.
 
     BC, +HER (relabelled goals), +EAW (exponential advantage
     weight), +DSW (data selection), +Ens (an ensemble of critics), +UW (uncertainty
-    weight) and +ER (expectile regression) are each trained as a run in a subfolder of OUT.
+    weight), +ER (expectile regression), +difference (networks see the goal relative to the achieved
+    one, if observations contain that) and +symmetry (if one is declared) are each trained as a run
+    in a subfolder of OUT.
     OUT/ablation.md, .csv and .png compare them. To resume after Ctrl-C, rerun the same command;
     finished rungs are not trained again.
 
@@ -79,6 +81,10 @@ class Ablate:
     """Instead of an environment: a task group. Its settings are used, and agents are evaluated on
     all its tasks.
     """
+    symmetry: Annotated[str | None, arg(metavar="FILE")] = None
+    """A TOML file that declares symmetries of the problem (docs/inputs.md); those of the group's
+    robot if omitted.
+    """
     seeds: int = 3
     """Number of seeds (0, 1, …), trained together."""
     updates: Annotated[int | None, arg(metavar="N")] = None
@@ -90,21 +96,21 @@ class Ablate:
     """Make the group's dataset without asking if it is missing."""
 
     def run(self) -> None:
-        columns = suites.get("ablation-components").columns
         where, problem = self._open()
+        columns = self._ladder(problem)
         seeds = tuple(range(self.seeds))
         configs = [
             configure(
                 c.algorithm,
                 problem,
                 data=self.data,
-                overrides=c.overrides,
+                overrides={**problem.seen_as(c.inputs), **c.overrides},
                 seeds=seeds,
                 updates=self.updates,
             )
             for c in columns
         ]
-        runs = [Run(self.out / column.algorithm) for column in columns]
+        runs = [Run(self.out / name) for name in map(_folder, columns)]
         for run, config in zip(runs, configs, strict=True):
             run.prepare(config)
         rungs, failures = [], []
@@ -135,6 +141,20 @@ class Ablate:
         if failures:
             raise Diverged("; ".join(failures))
 
+    def _ladder(self, problem: Problem) -> list[Column]:
+        """The paper's, and the two rungs above it as far as the problem has them."""
+        ladder = list(suites.get("ablation-components").columns)
+        top = ladder[-1]
+        if problem.layout is not None:
+            top = dataclasses.replace(top, label="+difference", inputs="difference")
+            ladder.append(top)
+        declared = problem.group is not None and problem.group.family.symmetry is not None
+        if self.symmetry is not None or declared:
+            text = declared_symmetry(self.symmetry or "declared", problem.group)
+            numbers = {**top.overrides, "symmetry": text}
+            ladder.append(dataclasses.replace(top, label="+symmetry", overrides=numbers))
+        return ladder
+
     def _open(self) -> tuple[TaskGroup | Environment, Problem]:
         """Where agents are evaluated and what they are trained on. A mismatch is refused before
         anything is trained.
@@ -157,6 +177,12 @@ class Ablate:
         assert where is not None
         check_place(where, problem.spec, self.episodes, problem.action_bounds)
         return where, problem
+
+
+def _folder(column: Column) -> str:
+    """That of a rung: several have the same algorithm, but none the same inputs and symmetry."""
+    words = [column.algorithm, *([column.inputs] if column.inputs != "absolute" else [])]
+    return "-".join([*words, "symmetry"] if "symmetry" in column.overrides else words)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,11 +31,18 @@ class Problem:
     action_bounds: ActionBounds | None = None
     bounds_declared: bool = False  # or else they are the range of the actions
 
+    @property
+    def layout(self) -> Layout | None:
+        """Where observations hold the achieved goal, if they do: as the robot declares, or as is
+        found in the data.
+        """
+        if self.group is not None and self.group.family.layout is not None:
+            return self.group.family.layout
+        return self.episodes.layout()
+
     def seen_as(self, inputs: str) -> dict[str, Any]:
         """The hyper-parameters with which networks have such inputs (`networks.INPUTS`)."""
-        if self.group is not None and self.group.family.layout is not None:
-            return seen_as(inputs, self.group.family.layout)
-        return seen_as(inputs, None if inputs == "absolute" else self.episodes.layout())
+        return seen_as(inputs, None if inputs == "absolute" else self.layout)
 
 
 def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
