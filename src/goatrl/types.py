@@ -12,7 +12,7 @@ T = 49):
 Action a_t leads from o_t to o_t+1, and its reward is paid on φ_t+1.
 
 Episodes of other lengths, or with goals that change, lie one behind the other: S rows for N
-episodes, one for every step. Here one of two actions, then one of one::
+episodes, one for every step. Here one of two actions, then one of one:
 
     row                0     1     2     3     4
     observations       o_0   o_1   o_2   o_0   o_1      (S, observation_dim)
