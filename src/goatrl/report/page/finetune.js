@@ -50,9 +50,8 @@ function ticks(last) {
 }
 
 function tuningChart(experiment, group) {
-  const longest = Math.max(...group.rows.map((row) => row.label.length));
   const [width, height, left, top] = NARROW.matches ? [290, 250, 40, 8] : [560, 320, 42, 8];
-  const [right, bottom] = [width - 8.4 * longest - 14, height - 22];
+  const [right, bottom] = [width - widest(group.rows.map((row) => row.label)) - 16, height - 22];
   const last = Math.max(...group.rows.map((row) => row.steps.at(-1)), 1);
   const x = (steps) => left + ((right - left) * steps) / last;
   const y = (success) => bottom - ((bottom - top) * success) / 100;

@@ -77,6 +77,12 @@ function picture(title, description, width, height, ...shapes) {
     ...shapes,
   );
 }
+const PEN = document.createElement("canvas").getContext("2d");
+/** How wide the widest of some labels is, in letters of 12 pixels. */
+function widest(labels) {
+  PEN.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return Math.max(...labels.map((label) => PEN.measureText(label).width));
+}
 const panel = (classes, caption, ...children) => h("figure", { class: `panel ${classes}` }, h("figcaption", {}, caption), ...children);
 const diamond = (x, y, size) => `M${x - size} ${y}L${x} ${y - size}L${x + size} ${y}L${x} ${y + size}Z`;
 
@@ -151,7 +157,7 @@ function summaryFacts(experiment) {
     ["Episodes", experiment.episodes.toLocaleString("en")],
     [`Best on ${experiment.best.iid ? "IID" : "all"} tasks`, ...best(experiment.best.iid ? "iid" : "all")],
     ["Best on OOD tasks", ...best("ood")],
-    near && ["Mean difference from the paper", withUnit(near.difference, finer), h("span", { class: "soft" }, ` over ${plural(near.cells, "cell")}`)],
+    near && ["Mean difference from the paper", fixed(near.difference, finer), h("span", { class: "soft" }, ` percentage points over ${plural(near.cells, "cell")}`)],
     near && ["Rank correlation with the paper", near.correlation === null ? "–" : near.correlation.toFixed(3)],
     outcomes(experiment),
   );
@@ -268,12 +274,12 @@ function verdicts(experiment) {
 // Charts with one row per algorithm
 
 function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval", narrow = NARROW.matches }) {
-  const longest = Math.max(...rows.map((row) => row.label.length));
-  const [width, left, step, top] = [narrow ? 290 : 380, Math.min(Math.max(60, 8.4 * longest + 12), 170), 21, 4];
+  const room = widest(rows.map((row) => row.label));
+  const [width, left, step, top] = [narrow ? 290 : 380, Math.min(Math.max(60, room + 14), 170), 21, 4];
   const right = width - 46;
   const bottom = top + step * rows.length;
   const x = (value) => left + ((right - left) * Math.min(Math.max(value, 0), metric.full)) / metric.full;
-  const small = Math.min(12, (left - 10) / (0.66 * longest)); // so that the longest label fits
+  const size = Math.min(12, (12 * (left - 10)) / room); // so that the longest label fits
   const shapes = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => {
     const at = x(share * metric.full);
     const text = `${+(share * metric.full * metric.times).toFixed(2)}${share === 1 ? ` ${metric.unit}` : ""}`;
@@ -290,7 +296,7 @@ function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval"
     shapes.push(s("g", {},
       s("title", {}, row.paper === null ? words : `${words}; paper ${fixed(row.paper, metric)}`),
       s("rect", { x: 0, y: y - step / 2, width, height: step, fill: "transparent" }),
-      s("text", { x: left - 8, y: y + 4, "font-size": small, "text-anchor": "end" }, row.label),
+      s("text", { x: left - 8, y: y + 4, "font-size": size, "text-anchor": "end" }, row.label),
       bars ? s("rect", { class: "bar", x: left, y: y - 6.5, width: x(row.value) - left, height: 13, rx: 1.5 }) : null,
       s("line", { class: "range", x1: x(row.low), x2: x(row.high), y1: y, y2: y }),
       s("circle", { class: "dot", cx: x(row.value), cy: y, r: 3 }),
@@ -423,7 +429,7 @@ function taskTable(experiment) {
   const heads = columns.map((column) =>
     h("th", { scope: "col", "aria-sort": "none" }, h("button", { type: "button", click: () => sortBy(column) }, h("span", {}, ...breakable(column))), column === TASK ? unit : null),
   );
-  const table = h("table", { class: "results" }, caption, h("thead", {}, h("tr", {}, ...heads)), foot);
+  const table = h("table", { class: columns.length > 10 ? "results dense" : "results" }, caption, h("thead", {}, h("tr", {}, ...heads)), foot);
   table.redraw = () => {
     const metric = experiment.metrics[state.metric];
     const filter = filters(experiment);
@@ -595,7 +601,9 @@ function groupCards(experiment) {
   const metric = experiment.metrics.success;
   const cards = () => experiment.groups.map((group) => {
     const best = group.tasks.map((task) => {
-      const cells = Object.entries(experiment.table.success[group.name][task.name]).sort(([, one], [, other]) => other.value - one.value);
+      const all = Object.entries(experiment.table.success[group.name][task.name]).sort(([, one], [, other]) => other.value - one.value);
+      const learned = all.filter(([label]) => label !== experiment.ceiling);
+      const cells = learned.length ? learned : all;
       const equal = cells.filter(([, cell]) => cell.value === cells[0][1].value).length;
       const who = equal > 1 ? `${cells[0][0]} and ${equal - 1} more` : cells[0][0];
       return h("li", { class: "small" }, badge(task.split), ` ${task.name}: `, h("span", { class: "soft" }, `${who}, ${withUnit(cells[0][1].value, metric)}`));
