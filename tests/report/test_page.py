@@ -730,7 +730,7 @@ def test_experiments_stand_in_families(browser: Browser) -> None:
     assert points[3] == "GOAT 75 % OOD"
     assert [line[2] for line in lines] == ["3", "2", "5", "5", "–"]
     assert times[3] == f"{timing.COLUMNS[0].label} 5.5 s shortest"
-    browser.point(".experiments a[href='#/finetune-own']", click=True)
+    moved(browser, "document.querySelector('.experiments a[href$=own]').click()")
     assert browser.run("document.querySelector('h1').textContent") == "finetune-own"
     assert browser.run(
         "[...document.querySelectorAll('#experiments a')].map(e => e.textContent)"
@@ -800,15 +800,25 @@ def chosen(browser: Browser) -> list[str | bool]:
     )
 
 
+def moved(browser: Browser, script: str) -> None:
+    """Run what leads to another address, and wait until it is shown."""
+    browser.execute_async_script(
+        f"""const [done, before] = [arguments[0], location.hash];
+        addEventListener('hashchange', function heard() {{
+            if (location.hash === before) return;
+            removeEventListener('hashchange', heard);
+            setTimeout(done);
+        }});
+        {script};"""
+    )
+
+
 def test_choices_stand_in_the_address_and_can_be_taken_back(browser: Browser) -> None:
     def at() -> str:
         return browser.run("location.hash")
 
     def back() -> None:
-        browser.execute_async_script(
-            "addEventListener('hashchange', () => setTimeout(arguments[0]), {once: true}); "
-            "history.back()"
-        )
+        moved(browser, "history.back()")
 
     browser.point(".tabled input[value=return] + span", click=True)
     assert at() == "#/paper?metric=return"

@@ -82,7 +82,7 @@ def page(*places: Path) -> str:
 
 def family(section: Json) -> str:
     """What an experiment is listed with."""
-    word = section.get("suite", section["kind"]).partition("-")[0]
+    word = str(section.get("suite") or section["kind"]).partition("-")[0]
     return FAMILIES.get(word, word.capitalize())
 
 
