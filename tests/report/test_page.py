@@ -534,13 +534,13 @@ def test_runs_beside_each_other(browser: Browser, tmp_path: Path) -> None:
         "[...document.querySelectorAll('.results tbody tr:last-child td')].map(c => c.textContent)"
     )
     # Computed by hand in tests/experiments/test_comparison.py.
-    assert cells[:4] == ["0.95", "2", "1.00 1.00 to 1.00", "10.0 10.0 to 10.0"]
-    assert cells[4] == "0.75 0.50 to 1.00"
+    assert cells[:4] == ["0.95", "2", "100 100 to 100", "10.0 10.0 to 10.0"]
+    assert cells[4] == "75 50 to 100"
     assert cells[6].startswith("0.81 ")
     titles = "[...document.querySelectorAll('svg.chart > title')].map(each => each.textContent)"
-    assert browser.run(titles) == ["Success, mixed (R10)", "Success, OOD (R20)"]
+    assert browser.run(titles) == ["Success (%), mixed (R10)", "Success (%), OOD (R20)"]
     browser.point("input[value=return] + span", click=True)
-    assert browser.run(titles) == ["Return, mixed (R10)", "Return, OOD (R20)"]
+    assert browser.run(titles) == ["Return (steps), mixed (R10)", "Return (steps), OOD (R20)"]
     described = "document.querySelector('svg.chart > desc').textContent"
     assert (
         browser.run(described)
@@ -601,6 +601,255 @@ def test_the_numbers_are_those_of_the_tables(
         for entry in row:
             text = shown[f"{group},{task},{entry.column}"]
             assert (" best" in text and "second" not in text) == (round(entry.mean, 1) == best)
+
+
+# The first screen
+
+
+def test_the_first_screen_begins_with_the_finding(
+    browser: Browser, page: Path, cells: list[Cell]
+) -> None:
+    browser.go("#/")
+    ood = [each for each in statistics.summary(SUITE, cells, "success") if each.split == "ood"]
+    first, second, _ = sorted(ood, key=lambda each: -each.mean)
+
+    def sure(each: statistics.Average) -> str:
+        interval = each.interval
+        return f"{each.mean:.1f} % (95 % interval {interval.low:.1f} to {interval.high:.1f})"
+
+    assert said(browser, ".finding-words") == (
+        f"{first.label} has the highest success on unseen tasks: {sure(first)} over 4 tasks. "
+        f"{second.label} follows with {sure(second)}."
+    )
+    assert browser.run(
+        "[...document.querySelectorAll('.finding svg > title')].map(e => e.textContent)"
+    ) == [
+        "Averages: Success (%), OOD tasks",
+        "Averages: Success (%), IID tasks",
+        f"Coverage of {first.label}",
+    ]
+    assert first.label == "GOAT", "of which there is a clip"
+    assert said(browser, ".finding .clip figcaption").startswith("GOAT on Right2Left OOD")
+    bottom = browser.run("document.querySelector('.finding').getBoundingClientRect().bottom")
+    assert bottom <= 900, "all of it without scrolling"
+    assert browser.run("document.querySelector('#experiments').textContent") == "All experiments"
+
+
+def test_the_finding_has_the_share_of_the_expert(browser: Browser, tmp_path: Path) -> None:
+    """GOAT reaches 3 of 4 goals, on the map those that the data has seen; the expert all."""
+    write_suite(tmp_path / "paper", ["push-left-right"], ["GOAT", "BC"], seeds=2)
+    goat, bc = records.read_all(tmp_path / "paper")
+    if goat.label != "GOAT":
+        goat, bc = bc, goat
+    splits = goat.column("split")
+    place = np.arange(len(splits))
+
+    def reaching(cell: Cell, success: np.ndarray) -> Cell:
+        at = cell.episodes.schema.get_field_index("success")
+        episodes = cell.episodes.set_column(at, SCHEMA.field("success"), pa.array(success))
+        return dataclasses.replace(cell, episodes=episodes)
+
+    seen = tasks.get("push-left-right").iid.contains(goat.column("goal"))
+    ours = reaching(goat, np.where(splits == "map", seen, place % 4 != 0))
+    expert = dataclasses.replace(
+        reaching(goat, np.ones(len(splits), bool)),
+        label="Expert",
+        config=dataclasses.replace(goat.config, algorithm="expert", updates=0),
+    )
+    for cell in (ours, reaching(bc, np.zeros(len(splits), bool)), expert):
+        records.add(tmp_path / "robots", cell)
+    records.add(tmp_path / "points", make_point_cell("GOAT", 20))
+    shutil.rmtree(tmp_path / "paper")
+    (tmp_path / "page.html").write_text(webpage.page(tmp_path))
+    browser.open(tmp_path / "page.html", "#/")
+    assert said(browser, ".finding-words") == (
+        "GOAT has the highest success on unseen tasks: 75.0 % (95 % interval 75.0 to 75.0) over 3 "
+        "tasks, 75 % of the expert’s success. BC follows with 0.0 % (95 % interval 0.0 to 0.0)."
+    ), "the fullest experiment, not that with the highest number"
+    maps_of = "[...document.querySelectorAll('.finding .maps .panel > figcaption')]"
+    assert browser.run(f"{maps_of}.map(e => e.textContent)") == [
+        "GOATIID 100 %OOD 0 %",
+        "ExpertIID 100 %OOD 100 %",
+    ]
+    assert browser.run("document.querySelectorAll('.finding .ceiling').length") == 2
+    assert browser.run("document.querySelector('.finding .clip')") is None
+    row = "document.querySelector('.experiments a[href=\"#/robots\"]').closest('tr').innerText"
+    assert browser.run(row).split("\t")[2:4] == ["2", "GOAT 75.0\u00a0% OOD"]
+    browser.go("#/robots")
+    assert "Expert" not in browser.run("document.querySelector('.cards').textContent"), (
+        "the best are those that learn"
+    )
+
+
+def said(browser: Browser, selector: str) -> str:
+    """What stands there, with ordinary blanks."""
+    text = browser.run(f"document.querySelector('{selector}').textContent")
+    return text.replace("\u00a0", " ")
+
+
+def test_the_map_is_of_the_group_that_says_most(browser: Browser) -> None:
+    def group(name: str, mine: int, expert: int | None, clip: str = "") -> dict:
+        of = {"A": {"iid": 90, "ood": mine}}
+        if expert is not None:
+            of["Expert"] = {"iid": 100, "ood": expert}
+        return {"name": name, "maps": {"of": of}, "clips": [{"label": clip}] if clip else []}
+
+    def chosen(ceiling: str | None, *groups: dict) -> str | None:
+        made = json.dumps({"ceiling": ceiling, "groups": groups})
+        return browser.run(f"tellingGroup({made}, 'A')?.name ?? null")
+
+    near, far = group("near", 95, 100), group("far", 60, 80)
+    assert chosen("Expert", near, far) == "far", "where the expert is furthest ahead"
+    assert chosen("Expert", {**near, "clips": [{"label": "A"}]}, far) == "near", "with a clip"
+    assert chosen("Expert", {**near, "clips": [{"label": "B"}]}, far) == "far", "not of another"
+    assert chosen(None, group("near", 70, None), group("far", 20, None)) == "far"
+    assert chosen("Expert", {"name": "hand", "maps": None, "clips": []}) is None
+
+
+def test_experiments_stand_in_families(browser: Browser) -> None:
+    browser.go("#/")
+    families = browser.run(
+        "[...document.querySelectorAll('.experiments tbody')].map(body => [body.querySelector("
+        "'.group').textContent, [...body.querySelectorAll('a')].map(e => e.hash)])"
+    )
+    assert families == [
+        ["The paper's benchmark", ["#/paper"]],
+        ["PointReach", ["#/pointreach"]],
+        ["Online fine-tuning", ["#/finetune-ddpg", "#/finetune-own"]],
+        ["Training time", ["#/training-time"]],
+    ]
+    lines = browser.run(
+        "[...document.querySelectorAll('.experiments tbody tr:not(.group)')].map(row => "
+        "[...row.children].map(each => each.textContent.replaceAll('\u00a0', ' ')))"
+    )
+    paper_line, points, tuned, _, times = lines
+    assert paper_line[1].endswith(" 2 of 9 datasets: Push Left-Right, HandReach Near-Far.")
+    assert paper_line[2] == "3"
+    assert re.fullmatch(r"GOAT \d+\.\d % OOD", paper_line[3])
+    assert (paper_line[4], tuned[4]) == ("–", "2 held"), "of some algorithms nothing is concluded"
+    assert points[3] == "GOAT 75 % OOD"
+    assert [line[2] for line in lines] == ["3", "2", "5", "5", "–"]
+    assert times[3] == f"{timing.COLUMNS[0].label} 5.5 s shortest"
+    moved(browser, "document.querySelector('.experiments a[href$=own]').click()")
+    assert browser.run("document.querySelector('h1').textContent") == "finetune-own"
+    assert browser.run(
+        "[...document.querySelectorAll('#experiments a')].map(e => e.textContent)"
+    ) == ["All experiments", "finetune-ddpg", "finetune-own"], "those of the same family"
+
+
+def test_a_family_is_the_first_word_of_a_suite() -> None:
+    found = [
+        webpage.family({"kind": "grid", "suite": suite})
+        for suite in ("paper", "frontier-development", "ablation-rnd", "mine-too")
+    ]
+    assert found == ["The paper's benchmark", "Beyond the paper", "Ablations", "Mine"]
+    assert webpage.family({"kind": "runs"}) == "Own runs"
+    words = {suite.name.partition("-")[0] for suite in suites.SUITES}
+    words |= {name.partition("-")[0] for name in (*finetuning.SUITES, timing.NAME)}
+    assert words <= set(webpage.FAMILIES)
+
+
+def test_later_experiments_of_a_suite_say_how_they_differ(
+    browser: Browser, folder: Path, tmp_path: Path
+) -> None:
+    cells = records.read_all(folder / "paper")
+    for cell in cells:
+        records.add(tmp_path / "one", cell)
+    moved = dataclasses.replace(
+        cells[0], config=dataclasses.replace(cells[0].config, checksum="other")
+    )
+    records.add(tmp_path / "two", moved)
+    (tmp_path / "page.html").write_text(webpage.page(tmp_path))
+    browser.open(tmp_path / "page.html", "#/")
+    label = tasks.get(moved.config.group).label
+    assert browser.run(
+        "document.querySelector('.experiments tbody tr:last-child .about').textContent"
+    ) == (f"As one. 1 of 9 datasets: {label}; other dataset files.")
+
+
+# The address
+
+
+def test_a_link_gives_the_same_view_again(browser: Browser, page: Path, cells: list[Cell]) -> None:
+    query = "metric=return&split=ood&group=push-left-right&text=left2&paper=hidden"
+    browser.open(page, f"#/paper?{query}&sort=WGCSL&direction=ascending")
+    returns = {
+        entry.task: entry.mean
+        for entry in tables.entries(SUITE, cells, "return")
+        if entry.column == "WGCSL" and entry.dataset == "Push Left-Right"
+    }
+    expected = sorted(("Left2Right", "Left2Left"), key=lambda task: returns[task])
+    assert [task for _, task in rows(browser)] == expected
+    assert order_of(browser, "WGCSL") == "ascending"
+    assert chosen(browser) == ["return", "return", "ood", "push-left-right", "left2", False]
+    assert "Return (steps)" in said(browser, ".results thead")
+    browser.open(page, "#/paper?metric=love&split=none&group=x&sort=y&direction=up")
+    assert rows(browser) == in_order(), "what there is not is not asked for"
+    assert chosen(browser) == ["success", "success", "all", "", "", True]
+
+
+def chosen(browser: Browser) -> list[str | bool]:
+    """Of all controls of the table's view."""
+    return browser.run(
+        """[
+            ...[...document.querySelectorAll('main input[type=radio]:checked')].map(e => e.value),
+            document.querySelector('.tabled select').value,
+            document.querySelector('.tabled input[type=search]').value,
+            document.querySelector('.tabled .check input').checked,
+        ]"""
+    )
+
+
+def moved(browser: Browser, script: str) -> None:
+    """Run what leads to another address, and wait until it is shown."""
+    browser.execute_async_script(
+        f"""const [done, before] = [arguments[0], location.hash];
+        addEventListener('hashchange', function heard() {{
+            if (location.hash === before) return;
+            removeEventListener('hashchange', heard);
+            setTimeout(done);
+        }});
+        {script};"""
+    )
+
+
+def test_choices_stand_in_the_address_and_can_be_taken_back(browser: Browser) -> None:
+    def at() -> str:
+        return browser.run("location.hash")
+
+    def back() -> None:
+        moved(browser, "history.back()")
+
+    browser.point(".tabled input[value=return] + span", click=True)
+    assert at() == "#/paper?metric=return"
+    browser.point(f"{head('WGCSL')} button", click=True)
+    by_wgcsl = rows(browser)
+    assert at() == "#/paper?metric=return&sort=WGCSL&direction=descending"
+    browser.point(f"{head('Task')} button", click=True)
+    assert at() == "#/paper?metric=return&sort=Task&direction=ascending"
+    browser.point(".tabled input[type=search]", click=True)
+    browser.press("left2")
+    assert at() == "#/paper?metric=return&text=left2&sort=Task&direction=ascending"
+    assert browser.run("document.activeElement.type") == "search", "and one can write on"
+    back()
+    assert (rows(browser), order_of(browser, "WGCSL")) == (by_wgcsl, "descending")
+    assert chosen(browser) == ["return", "return", "all", "", "", True], "letters are no steps"
+    back()
+    assert (at(), rows(browser)) == ("#/paper?metric=return", in_order())
+    links = "[...document.querySelectorAll('main a')].map(e => e.hash)"
+    assert "#/paper/push-left-right?metric=return" in browser.run(links)
+    back()
+    assert at() == "#/paper"
+    assert chosen(browser)[:2] == ["success", "success"]
+    assert "#/paper/push-left-right" in browser.run(links)
+    browser.go("#/paper/push-left-right")
+    browser.run(
+        "(e => { e.value = 'value_loss'; e.dispatchEvent(new Event('change')) "
+        "})(document.querySelector('main select'))"
+    )
+    assert at() == "#/paper/push-left-right?curve=value_loss"
+    back()
+    assert browser.run("document.querySelector('main select').value") == "policy_loss"
 
 
 def test_sorting_by_mouse_and_by_keyboard(browser: Browser, cells: list[Cell]) -> None:
@@ -835,6 +1084,28 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Browser, page: Path) -> No
     assert abs(inside[2]) < 5, "and its first column stays"
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_nothing_is_cut_off_and_axes_have_units(browser: Browser, page: Path, width: int) -> None:
+    browser.size(width, 900)
+    cut_off = """[...document.querySelectorAll('main svg text')].filter(text => {
+        const [outer, inner] = [text.ownerSVGElement, text].map(e => e.getBoundingClientRect());
+        return inner.left < outer.left - 1 || inner.right > outer.right + 1 || inner.bottom > outer.bottom + 1;
+    }).map(text => text.textContent)"""
+    last = (
+        "[...document.querySelectorAll('main svg.chart')].map(e => "
+        "[...e.querySelectorAll('.quiet')].map(t => t.textContent).join(' '))"
+    )
+    for view in VIEWS:
+        browser.open(page, view)
+        assert browser.run("document.documentElement.scrollWidth") <= width, view
+        assert browser.run(cut_off) == [], view
+        axes = list(filter(None, browser.run(last)))  # paths have none
+        assert all(re.search(r"\d (%|s|steps)( |$)", axis) for axis in axes), view
+    browser.open(page, "#/paper?metric=return")
+    steps = tasks.get("push-left-right").spec.horizon
+    assert all(axis.endswith(f" {steps} steps") for axis in browser.run(last))
+
+
 def test_paper_shows_the_table_without_controls(browser: Browser) -> None:
     browser.prefer("dark", "print")
     assert browser.run(
@@ -882,7 +1153,7 @@ def test_curves_bars_and_settings_of_a_group(browser: Browser) -> None:
         "e.textContent)"
     )
     assert {
-        f"Success on {task.name}, {task.split.upper()}"
+        f"Success (%) on {task.name}, {task.split.upper()}"
         for task in tasks.get("push-left-right").tasks
     } <= set(browser.run(titles))
     assert {f"{label}: policy loss" for label in LABELS} <= set(browser.run(titles))

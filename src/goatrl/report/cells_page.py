@@ -16,10 +16,10 @@ from goatrl.experiments.suites import Suite
 from goatrl.report import tables
 from goatrl.report.cells_groups import describe_group, versions
 from goatrl.report.presentation import Json
-from goatrl.report.shared import as_typed, rounded, span
+from goatrl.report.shared import as_typed, rounded, shown_metric, span
 from goatrl.tasks import TaskGroup
 
-METRICS = {"success": "Success", "return": "Return"}
+METRICS = ("success", "return")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -90,6 +90,8 @@ def _has_all_columns(suite: Suite, cells: Sequence[Cell]) -> bool:
 def describe(experiment: Experiment) -> Json:
     """All that the page shows of an experiment."""
     suite, cells = experiment.suite, experiment.cells
+    ceiling = statistics.ceiling(cells)
+    learned = [cell for cell in cells if cell.label != ceiling]
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in METRICS}
     table = {metric: _table(experiment, metric, found) for metric, found in by_metric.items()}
     averages = {metric: statistics.averages(suite, cells, metric) for metric in METRICS}
@@ -101,14 +103,15 @@ def describe(experiment: Experiment) -> Json:
         "name": experiment.name,
         "suite": suite.name,
         "about": suite.summary,
+        "cells": len(cells),
         "datasets": len(suite.groups),
         "metrics": {metric: _metric(experiment, metric) for metric in METRICS},
         "algorithms": experiment.labels,
-        "seeds": span(len(cell.seeds) for cell in cells),
+        "seeds": span(len(cell.seeds) for cell in learned or cells),
         "episodes": int(sum((cell.column("split") != "map").sum() for cell in cells)),
-        "ceiling": statistics.ceiling(cells),
+        "ceiling": ceiling,
         "best": {
-            split: _best(over_all["success"], split, suite.decimals, statistics.ceiling(cells))
+            split: _best(over_all["success"], split, suite.decimals, ceiling)
             for split in ("iid", "ood", "all")
         },
         "agreement": {
@@ -131,14 +134,10 @@ def describe(experiment: Experiment) -> Json:
 
 
 def _metric(experiment: Experiment, metric: str) -> Json:
-    percent = experiment.suite.percent and metric == "success"
     horizon = max(group.spec.horizon for group in experiment.groups)
-    return {
-        "title": METRICS[metric],
-        "unit": "%" if percent else "",
-        "full": horizon if metric == "return" else experiment.suite.scale(metric),
-        "decimals": experiment.suite.decimals,
-    }
+    scale, decimals = experiment.suite.scale(metric), experiment.suite.decimals
+    full = horizon if metric == "return" else scale
+    return shown_metric(metric, full, decimals)
 
 
 # Averages

@@ -23,7 +23,7 @@ from goatrl.experiments.comparison import (
 )
 from goatrl.experiments.statistics import Interval
 from goatrl.report.presentation import Json
-from goatrl.report.shared import page_part, rounded, span
+from goatrl.report.shared import page_part, rounded, shown_metric, span
 from goatrl.runs.folder import RunFolder
 
 DECIMALS = {"success": 2, "return": 1}
@@ -144,13 +144,7 @@ def describe(name: str, found: Comparison) -> Json:
         "algorithms": labels,
         "seeds": span(row.seeds for row in found.rows),
         "metrics": {
-            metric: {
-                "title": metric.capitalize(),
-                "unit": "",
-                "full": full[metric],
-                "decimals": DECIMALS[metric],
-            }
-            for metric in METRICS
+            metric: shown_metric(metric, full[metric], DECIMALS[metric]) for metric in METRICS
         },
         "columns": found.columns,
         "places": [place.title for place in found.places],

@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 
 from goatrl.experiments.claims import Verdict
+from goatrl.report.presentation import Json
 
 
 def claims(verdicts: Sequence[Verdict]) -> str:
@@ -48,6 +49,24 @@ def media_key(path: Path) -> str:
 def page_part(name: str) -> str:
     """A file of which the page is made."""
     return (resources.files("goatrl") / "report" / "page" / name).read_text(encoding="utf-8")
+
+
+def shown_metric(metric: str, full: float, decimals: int) -> Json:
+    """How the page shows numbers of success, in percent, or of return, in steps at the goal.
+
+    Args:
+        metric: "success" or "return".
+        full: The most that a number can be.
+        decimals: Of the numbers as they are stored.
+    """
+    times = 100 if metric == "success" and full == 1 else 1
+    return {
+        "title": metric.capitalize(),
+        "unit": "%" if metric == "success" else "steps",
+        "full": full,
+        "times": times,  # what a stored number is multiplied by
+        "decimals": decimals - (2 if times == 100 else 0),
+    }
 
 
 def rounded(value: float | None, decimals: int) -> float | None:

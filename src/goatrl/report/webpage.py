@@ -13,11 +13,22 @@ from goatrl.report import (
     comparison,
     kinds,  # noqa: F401 (they register themselves)
 )
-from goatrl.report.presentation import OnPage, presentations
+from goatrl.report.presentation import Json, OnPage, presentations
 from goatrl.report.shared import media_key, page_part
 from goatrl.types import GoatError
 
 MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
+# First word of a suite's name, or the kind of what has no suite → the family it is listed in.
+FAMILIES = {
+    "paper": "The paper's benchmark",
+    "slide": "The paper's benchmark",
+    "pointreach": "PointReach",
+    "frontier": "Beyond the paper",
+    "ablation": "Ablations",
+    "finetune": "Online fine-tuning",
+    "training": "Training time",
+    "runs": "Own runs",
+}
 
 
 def page(*places: Path) -> str:
@@ -43,7 +54,7 @@ def page(*places: Path) -> str:
     data = {
         "folder": ", ".join(place.resolve().name for place in places),
         "version": goatrl.__version__,
-        "experiments": described,
+        "experiments": [{**each, "family": family(each)} for each in described],
         "media": {
             key: _data_address(files[key]) for key in sorted(shown)
         },  # once, however many experiments show it
@@ -67,6 +78,12 @@ def page(*places: Path) -> str:
         assert found_place, f"page.html has no {place}"
         html = before + content + after
     return html
+
+
+def family(section: Json) -> str:
+    """What an experiment is listed with."""
+    word = str(section.get("suite") or section["kind"]).partition("-")[0]
+    return FAMILIES.get(word, word.capitalize())
 
 
 def record_folders(folder: Path) -> list[Path]:

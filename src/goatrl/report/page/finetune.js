@@ -50,19 +50,20 @@ function ticks(last) {
 }
 
 function tuningChart(experiment, group) {
-  const longest = Math.max(...group.rows.map((row) => row.label.length));
-  const [width, height, left, top] = NARROW.matches ? [290, 250, 30, 8] : [560, 320, 32, 8];
-  const [right, bottom] = [width - 8.4 * longest - 14, height - 22];
+  const [width, height, left, top] = NARROW.matches ? [290, 250, 40, 8] : [560, 320, 42, 8];
+  const [right, bottom] = [width - widest(group.rows.map((row) => row.label)) - 16, height - 22];
   const last = Math.max(...group.rows.map((row) => row.steps.at(-1)), 1);
   const x = (steps) => left + ((right - left) * steps) / last;
   const y = (success) => bottom - ((bottom - top) * success) / 100;
   const points = (row, line) => line.map((value, place) => `${x(row.steps[place]).toFixed(1)} ${y(value).toFixed(1)}`);
   const shapes = [0, 25, 50, 75, 100].flatMap((success) => [
     s("line", { class: "rule", x1: left, x2: right, y1: y(success), y2: y(success) }),
-    s("text", { class: "quiet", x: left - 5, y: y(success) + 4, "font-size": 10, "text-anchor": "end" }, `${success}`),
+    s("text", { class: "quiet", x: left - 5, y: y(success) + 4, "font-size": 10, "text-anchor": "end" }, success < 100 ? `${success}` : "100 %"),
   ]);
-  for (const steps of ticks(last)) {
-    shapes.push(s("text", { class: "quiet", x: x(steps), y: bottom + 15, "font-size": 10, "text-anchor": "middle" }, last < 2000 || !steps ? `${steps}` : `${+(steps / 1000).toFixed(1)}k`));
+  const marked = ticks(last);
+  for (const steps of marked) {
+    const unit = steps === marked.at(-1) ? " steps" : "";
+    shapes.push(s("text", { class: "quiet", x: x(steps), y: bottom + 15, "font-size": 10, "text-anchor": "middle" }, `${last < 2000 || !steps ? steps : `${+(steps / 1000).toFixed(1)}k`}${unit}`));
   }
   if (group.level !== null) shapes.push(s("line", { class: "level", x1: left, x2: right, y1: y(group.level), y2: y(group.level) }));
   for (const row of group.rows) {
@@ -133,12 +134,12 @@ function tuningCurves(experiment) {
   ], tuningChart(experiment, group))));
   return section("Success while agents go on online",
     h("p", { class: "key" }, "Line: mean over seeds; band: 95 % interval over seeds", random ? "; dotted: where random networks end; ring: the first evaluation that is as high. " : ". ",
-      "Point at a chart (or go to it with Tab and the arrow keys) to see the values of a evaluation."),
+      "Point at a chart (or go to it with Tab and the arrow keys) to see the values of an evaluation."),
     live(panels));
 }
 
 function tuningTable(experiment) {
-  const heads = ["Initialisation", "At first (%)", "In the end (%)", "95 % interval", "Steps to where random ends", "95 % interval", "Seeds there", "Each seed"];
+  const heads = ["Initialisation", "At first (%)", "In the end (%)", "95 % interval (%)", "Steps to where random ends", "95 % interval (steps)", "Seeds there", "Each seed (steps)"];
   const line = (group, row) => {
     const { reached, each } = row;
     const there = each.filter((steps) => steps !== null).length;
@@ -174,4 +175,13 @@ function tuningView(experiment) {
     ...experiment.groups.map((group) => settings(experiment, group, `Settings, ${group.label}`)));
 }
 
-KINDS.finetune = { facts: tuningFacts, view: tuningView };
+/** Who is first where random networks end, in the first group where that is known. */
+function firstThere(experiment) {
+  const group = experiment.groups.find((each) => each.level !== null && fastest(experiment, each).steps !== null);
+  if (!group) return ["–"];
+  const { steps, labels } = fastest(experiment, group);
+  const others = labels.length > 1 ? `, and ${labels.length - 1} more` : "";
+  return [`${labels[0]} ${plural(steps, "step")} `, h("span", { class: "soft" }, `to where random ends${others}; ${group.label}`)];
+}
+
+KINDS.finetune = { best: firstThere, view: tuningView };

@@ -1,13 +1,18 @@
 "use strict";
 
 // Draws every view of the report from the aggregates in #data. One view is shown at a time, chosen by the address:
-// #/ all experiments, #/EXPERIMENT, #/EXPERIMENT/GROUP, #/everything.
+// #/ the finding and all experiments, #/EXPERIMENT, #/EXPERIMENT/GROUP, #/everything. What a reader has chosen there stands
+// behind a question mark (#/EXPERIMENT?metric=return&sort=GOAT&direction=descending), so that a link gives the same view again.
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const MAIN = document.getElementById("main");
 const SPLITS = { iid: "IID", ood: "OOD", mixed: "Mixed", all: "All tasks" };
 const SPLIT_WORDS = { iid: "seen by the data", ood: "unseen", mixed: "seen and unseen", all: "seen and unseen" };
-const state = { metric: "success", theirs: true }; // what all parts of a view share
+const TASK = "Task"; // the heading of the table's first column
+// What all parts of a view share, as the address has it; what is as here is not in the address.
+const DEFAULTS = { metric: "success", split: "all", group: "", text: "", sort: "", direction: "", paper: "shown", goals: "", curve: "" };
+const state = { ...DEFAULTS };
+const shown = { path: null, query: "" }; // the address of the view
 const NARROW = matchMedia("(max-width: 30rem)"); // where charts are drawn for a phone
 let redraws = []; // what depends on the state, in the view that is shown
 let media = []; // addresses of clips, to be given back when the view changes
@@ -32,6 +37,7 @@ const breakable = (name) => name.split(/(?<=\+)/).flatMap((part, place) => (plac
 const unseen = (text) => h("span", { class: "unseen" }, text);
 const badge = (split) => h("span", { class: `split ${split}` }, SPLITS[split]);
 const address = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
+const groupAddress = (experiment, group) => address(experiment.name, group.name) + (state.metric === DEFAULTS.metric ? "" : `?metric=${state.metric}`);
 const plural = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 const say = (text) => (document.getElementById("said").textContent = text);
 
@@ -50,6 +56,16 @@ function live(draw) {
 }
 const changed = () => redraws.forEach((redraw) => redraw());
 
+/** Another choice in the view that is shown. It is a step of the Back button unless it takes the place of the last one. */
+function choose(choices, inPlace = false) {
+  Object.assign(state, choices);
+  shown.query = new URLSearchParams(Object.entries(state).filter(([name, value]) => value !== DEFAULTS[name])).toString();
+  const hash = `#/${shown.path}${shown.query && `?${shown.query}`}`;
+  if (inPlace) location.replace(hash);
+  else location.hash = hash;
+  changed();
+}
+
 /** A picture that says in words what it shows. */
 function picture(title, description, width, height, ...shapes) {
   const [name, about] = [fresh("title"), fresh("about")];
@@ -61,13 +77,20 @@ function picture(title, description, width, height, ...shapes) {
     ...shapes,
   );
 }
+const PEN = document.createElement("canvas").getContext("2d");
+/** How wide the widest of some labels is, in letters of 12 pixels. */
+function widest(labels) {
+  PEN.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return Math.max(...labels.map((label) => PEN.measureText(label).width));
+}
 const panel = (classes, caption, ...children) => h("figure", { class: `panel ${classes}` }, h("figcaption", {}, caption), ...children);
 const diamond = (x, y, size) => `M${x - size} ${y}L${x} ${y - size}L${x + size} ${y}L${x} ${y + size}Z`;
 
 // Numbers
 
-const fixed = (value, metric) => (value === null ? "–" : value.toFixed(metric.decimals));
-const withUnit = (value, metric) => `${fixed(value, metric)}${metric.unit === "%" ? " %" : ""}`;
+const fixed = (value, metric) => (value === null ? "–" : (metric.times * value).toFixed(metric.decimals));
+const withUnit = (value, metric) => `${fixed(value, metric)}\u00a0${metric.unit}`; // never on two lines
+const headed = (metric) => `${metric.title} (${metric.unit})`;
 const range = (row, metric) => `${fixed(row.low, metric)} to ${fixed(row.high, metric)}`;
 const episodeNoise = (row, metric) => (row.noise === undefined ? "" : `, episodes alone ±${fixed(row.noise, metric)}`); // times have none
 const ofExpert = (row) => (row.share === null || row.share === undefined ? "" : `, ${row.share} % of the expert’s success`);
@@ -87,12 +110,14 @@ function choice(legend, options, current, onChoose) {
 
 function metricChoice(experiment) {
   const titles = Object.fromEntries(Object.entries(experiment.metrics).map(([key, metric]) => [key, metric.title]));
-  return choice("Measure", titles, () => state.metric, (key) => { state.metric = key; changed(); });
+  return choice("Measure", titles, () => state.metric, (metric) => choose({ metric }));
 }
 
 function selection(name, options, current, onChoose) {
-  const entries = Object.entries(options).map(([value, text]) => h("option", { value, selected: value === current }, text));
-  return h("label", {}, h("span", { class: "name" }, name), h("select", { change: (event) => onChoose(event.target.value) }, ...entries));
+  const entries = Object.entries(options).map(([value, text]) => h("option", { value, selected: value === current() }, text));
+  const select = h("select", { change: (event) => onChoose(event.target.value) }, ...entries);
+  redraws.push(() => (select.value = current()));
+  return h("label", {}, h("span", { class: "name" }, name), select);
 }
 
 // Summary
@@ -132,25 +157,103 @@ function summaryFacts(experiment) {
     ["Episodes", experiment.episodes.toLocaleString("en")],
     [`Best on ${experiment.best.iid ? "IID" : "all"} tasks`, ...best(experiment.best.iid ? "iid" : "all")],
     ["Best on OOD tasks", ...best("ood")],
-    near && ["Mean difference from the paper", fixed(near.difference, finer), h("span", { class: "soft" }, ` over ${plural(near.cells, "cell")}`)],
+    near && ["Mean difference from the paper", fixed(near.difference, finer), h("span", { class: "soft" }, ` percentage points over ${plural(near.cells, "cell")}`)],
     near && ["Rank correlation with the paper", near.correlation === null ? "–" : near.correlation.toFixed(3)],
     outcomes(experiment),
   );
 }
 
+/** What an experiment's line says is best in it. */
+function bestLine(experiment) {
+  const split = experiment.best.ood ? "ood" : "all";
+  const { label, others, value } = experiment.best[split];
+  return [`${label} ${withUnit(value, experiment.metrics.success)} `, h("span", { class: "soft" }, `${SPLITS[split]}${others ? `, and ${others} more` : ""}`)];
+}
+
+/** What an experiment is; of several of the same suite, how the later ones differ from the first. */
+function aboutLine(experiment) {
+  const first = DATA.experiments.find((each) => each.suite && each.suite === experiment.suite) ?? experiment;
+  const all = experiment.datasets ?? experiment.groups.length;
+  const names = experiment.groups.length < 3 ? `: ${experiment.groups.map((group) => group.label).join(", ")}` : "";
+  const differs = [
+    experiment.groups.length < all ? `${experiment.groups.length} of ${plural(all, "dataset")}${names}` : "",
+    experiment.reproduction?.datasets.some((each) => !each.listed) ? "other dataset files" : "",
+  ].filter(Boolean).join("; ");
+  return [first === experiment ? experiment.about : `As ${first.name}.`, differs ? h("span", { class: "soft" }, ` ${differs[0].toUpperCase()}${differs.slice(1)}.`) : null];
+}
+
+/** All experiments, a line each, those of a family together. */
+function experimentTable() {
+  const heads = ["Experiment", "What it is", "Seeds", "Best", "Claims"];
+  const line = (experiment) => h("tr", {},
+    h("th", { scope: "row" }, h("a", { href: address(experiment.name) }, experiment.name)),
+    h("td", { class: "about" }, ...aboutLine(experiment)),
+    h("td", {}, experiment.seeds ?? "–"),
+    h("td", { class: "best" }, ...KINDS[experiment.kind].best(experiment)),
+    h("td", {}, outcomes(experiment)?.[1] ?? h("span", { class: "soft" }, "–")));
+  const families = [...new Set(DATA.experiments.map((experiment) => experiment.family))].map((family) => h("tbody", {},
+    h("tr", { class: "group" }, h("th", { scope: "rowgroup", colspan: heads.length }, h("span", {}, family))),
+    ...DATA.experiments.filter((experiment) => experiment.family === family).map(line)));
+  return frameOf("All experiments", h("table", { class: "experiments" },
+    h("thead", {}, h("tr", {}, ...heads.map((name, place) => h("th", { scope: "col", class: place === 1 ? "about" : null }, name)))), ...families));
+}
+
+/** The best that learns, and who follows, in words. */
+function findingWords(experiment) {
+  const metric = experiment.metrics.success;
+  const split = experiment.best.ood ? "ood" : "all";
+  const rows = experiment.averages.success[split].filter((row) => row.label !== experiment.ceiling).sort((one, other) => other.value - one.value);
+  const first = rows.find((row) => row.label === experiment.best[split].label);
+  const second = rows.find((row) => row !== first);
+  if (!first) return null;
+  const sure = (row) => `${withUnit(row.value, metric)} (95 % interval ${range(row, metric)})`;
+  return h("p", { class: "finding-words" },
+    h("strong", {}, `${first.label} has the highest success on ${SPLIT_WORDS[split]} tasks: ${sure(first)}`),
+    ` over ${plural(first.tasks, "task")}${ofExpert(first)}.`,
+    second ? ` ${second.label} follows with ${sure(second)}.` : null);
+}
+
+/** The group whose map says most of an algorithm: of those with a clip, if any, where the expert (or the same on seen goals) is furthest ahead. */
+function tellingGroup(experiment, label) {
+  const clipped = (group) => group.clips.some((clip) => clip.label === label);
+  const ahead = ({ maps }) => (maps.of[experiment.ceiling]?.ood ?? maps.of[label].iid) - maps.of[label].ood;
+  const mapped = experiment.groups.filter((group) => group.maps?.of[label]);
+  return mapped.sort((one, other) => clipped(other) - clipped(one) || ahead(other) - ahead(one))[0];
+}
+
+/** What the experiment with the most cells says, before all others. */
+function finding() {
+  const grids = DATA.experiments.filter((experiment) => experiment.best?.ood || experiment.best?.all);
+  const experiment = grids.sort((one, other) => other.cells - one.cells)[0];
+  if (!experiment) return null;
+  const { label } = experiment.best.ood ?? experiment.best.all;
+  const group = tellingGroup(experiment, label);
+  const clipGroup = group?.clips.some((clip) => clip.label === label) ? group : experiment.groups.find((each) => each.clips.some((clip) => clip.label === label));
+  const name = (each) => h("a", { href: groupAddress(experiment, each) }, each.label);
+  const clip = clipGroup ? clipPanel(clipGroup, clipGroup.clips.find((each) => each.label === label), name(clipGroup)) : null;
+  const parts = () => h("div", { class: "finding" },
+    ...averagePanels(experiment, "success", ["ood", "iid"], true),
+    group ? panel("maps", ["Goals reached", h("span", { class: "soft" }, name(group))],
+      ...[label, experiment.ceiling].filter((each) => group.maps.of[each]).map((each) => coveragePanel(group.maps, each))) : null,
+    clip);
+  return [
+    findingWords(experiment),
+    live(parts),
+    h("p", { class: "key" }, chartKey(experiment, "Dot", "band"), ceilingKey(experiment), group ? ` ${MAP_KEY}` : "", " ",
+      h("a", { href: address(experiment.name) }, `All of ${experiment.name}`)),
+  ];
+}
+
 function overview() {
-  const cards = DATA.experiments.map((experiment) =>
-    h("article", { class: "card" },
-      h("h2", {}, h("a", { href: address(experiment.name) }, experiment.name)),
-      h("p", { class: "soft small" }, experiment.about),
-      KINDS[experiment.kind].facts(experiment)),
-  );
   const episodes = DATA.experiments.reduce((sum, experiment) => sum + experiment.episodes, 0);
   return h("div", { class: "view" },
-    h("h1", { tabindex: "-1" }, "Benchmark report"),
-    h("p", { class: "lead" }, `${plural(DATA.experiments.length, "experiment")}, ${plural(episodes, "evaluated episode")}. Every number is `
-      + "computed from raw records, beside the paper’s where it has one. IID tasks lie where the dataset has been, OOD tasks where it has not."),
-    h("div", { class: "cards" }, ...cards));
+    heading("Benchmark report"),
+    finding(),
+    section("All experiments",
+      h("p", { class: "key" }, `${plural(DATA.experiments.length, "experiment")}, ${plural(episodes, "evaluated episode")}. Every number is `
+        + "computed from raw records, beside the paper’s where it has one. IID tasks lie where the dataset has been, OOD tasks where it has not. "
+        + "Claims are the paper’s conclusions, as far as they could be checked."),
+      experimentTable()));
 }
 
 function verdicts(experiment) {
@@ -170,18 +273,19 @@ function verdicts(experiment) {
 
 // Charts with one row per algorithm
 
-function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval" }) {
-  const longest = Math.max(...rows.map((row) => row.label.length));
-  const [width, left, step, top] = [NARROW.matches ? 290 : 380, Math.min(Math.max(60, 8.4 * longest + 12), 170), 21, 4];
+function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval", narrow = NARROW.matches }) {
+  const room = widest(rows.map((row) => row.label));
+  const [width, left, step, top] = [narrow ? 290 : 380, Math.min(Math.max(60, room + 14), 170), 21, 4];
   const right = width - 46;
   const bottom = top + step * rows.length;
   const x = (value) => left + ((right - left) * Math.min(Math.max(value, 0), metric.full)) / metric.full;
+  const size = Math.min(12, (12 * (left - 10)) / room); // so that the longest label fits
   const shapes = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => {
     const at = x(share * metric.full);
-    const text = +(share * metric.full).toFixed(2);
+    const text = `${+(share * metric.full * metric.times).toFixed(2)}${share === 1 ? ` ${metric.unit}` : ""}`;
     return [
       s("line", { class: "rule", x1: at, x2: at, y1: top, y2: bottom }),
-      s("text", { class: "quiet", x: at, y: bottom + 14, "font-size": 10, "text-anchor": "middle" }, `${text}`),
+      s("text", { class: "quiet", x: at, y: bottom + 14, "font-size": 10, "text-anchor": "middle" }, text),
     ];
   });
   const highest = rows.find((row) => row.label === ceiling);
@@ -192,7 +296,7 @@ function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval"
     shapes.push(s("g", {},
       s("title", {}, row.paper === null ? words : `${words}; paper ${fixed(row.paper, metric)}`),
       s("rect", { x: 0, y: y - step / 2, width, height: step, fill: "transparent" }),
-      s("text", { x: left - 8, y: y + 4, "font-size": 12, "text-anchor": "end" }, row.label),
+      s("text", { x: left - 8, y: y + 4, "font-size": size, "text-anchor": "end" }, row.label),
       bars ? s("rect", { class: "bar", x: left, y: y - 6.5, width: x(row.value) - left, height: 13, rx: 1.5 }) : null,
       s("line", { class: "range", x1: x(row.low), x2: x(row.high), y1: y, y2: y }),
       s("circle", { class: "dot", cx: x(row.value), cy: y, r: 3 }),
@@ -207,31 +311,44 @@ function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval"
 const chartKey = (experiment, ours, interval) =>
   `${ours}: ours; ${interval}: 95 % interval over seeds${experiment.agreement.success ? "; ◇: the paper" : ""}.`;
 
+const ceilingKey = ({ ceiling }) => (ceiling ? ` Dashed: ${ceiling}, which collected the data and has seen the whole space.` : "");
+
+/** A chart of averages for each of some kinds of tasks, all in the same order. */
+function averagePanels(experiment, name, splits, narrow) {
+  const [metric, kinds] = [experiment.metrics[name], experiment.averages[name]];
+  const leading = kinds.ood || kinds.all;
+  const place = Object.fromEntries([...leading].sort((one, other) => other.value - one.value).map((row, index) => [row.label, index]));
+  return splits.filter((split) => kinds[split]).map((split) => {
+    const most = Math.max(...kinds[split].map((row) => row.tasks));
+    const rows = kinds[split]
+      .map((row) => ({ ...row, label: row.tasks < most ? `${row.label} (${row.tasks} of ${most})` : row.label, at: place[row.label] ?? 99 }))
+      .sort((one, other) => one.at - other.at);
+    const title = `${headed(metric)}, ${split === "all" ? "all tasks" : `${SPLITS[split]} tasks`}`;
+    const caption = [title, h("span", { class: "soft" }, `${plural(most, "task")}, ${SPLIT_WORDS[split]}`)];
+    return panel(split, caption, rowChart({ title: `Averages: ${title}`, rows, metric, bars: false, ceiling: experiment.ceiling, narrow }));
+  });
+}
+
 function averages(experiment) {
-  const draw = () => {
-    const metric = experiment.metrics[state.metric];
-    const kinds = experiment.averages[state.metric];
-    const leading = kinds.ood || kinds.all;
-    const place = Object.fromEntries([...leading].sort((one, other) => other.value - one.value).map((row, index) => [row.label, index]));
-    const panels = Object.entries(kinds).map(([split, found]) => {
-      const most = Math.max(...found.map((row) => row.tasks));
-      const rows = found
-        .map((row) => ({ ...row, label: row.tasks < most ? `${row.label} (${row.tasks} of ${most})` : row.label, at: place[row.label] ?? 99 }))
-        .sort((one, other) => one.at - other.at);
-      const title = `${metric.title}, ${split === "all" ? "all tasks" : `${SPLITS[split]} tasks`}`;
-      const caption = [title, h("span", { class: "soft" }, `${plural(most, "task")}, ${SPLIT_WORDS[split]}`)];
-      return panel(split, caption, rowChart({ title: `Averages: ${title}`, rows, metric, bars: false, ceiling: experiment.ceiling }));
-    });
-    return h("div", { class: "panels" }, ...panels);
-  };
+  const draw = () => h("div", { class: "panels" }, ...averagePanels(experiment, state.metric, ["iid", "ood", "mixed", "all"]));
   return section("Averages over tasks",
-    h("p", { class: "key" }, `${chartKey(experiment, "Dot", "band")} Ordered by the average over unseen tasks.`,
-      experiment.ceiling ? ` Dashed: ${experiment.ceiling}, which collected the data and has seen the whole space.` : ""),
+    h("p", { class: "key" }, `${chartKey(experiment, "Dot", "band")} Ordered by the average over unseen tasks.`, ceilingKey(experiment)),
     h("div", { class: "controls" }, metricChoice(experiment)),
     live(draw));
 }
 
 // The table
+
+/** What the address asks of the table, as far as this experiment has it. */
+function filters(experiment) {
+  const sorted = state.sort === TASK || experiment.algorithms.includes(state.sort);
+  return {
+    split: state.split in SPLITS ? state.split : DEFAULTS.split,
+    group: experiment.groups.some((group) => group.name === state.group) ? state.group : "",
+    text: state.text,
+    sort: sorted ? { column: state.sort, direction: state.direction === "ascending" ? "ascending" : "descending" } : null,
+  };
+}
 
 /** Every task with its numbers, as the filters leave them, in the order that is asked for. */
 function tableRows(experiment, filter) {
@@ -247,7 +364,7 @@ function tableRows(experiment, filter) {
   if (!filter.sort) return rows;
   const { column, direction } = filter.sort;
   const sign = direction === "ascending" ? 1 : -1;
-  const key = ({ group, task, cells }) => (column === null ? `${task.name} ${group.label}` : cells[column]?.value ?? null);
+  const key = ({ group, task, cells }) => (column === TASK ? `${task.name} ${group.label}` : cells[column]?.value ?? null);
   return rows.sort((one, other) => {
     const [a, b] = [key(one), key(other)];
     if (a === null || b === null) return (a === null) - (b === null); // what is not recorded comes last
@@ -295,31 +412,34 @@ function averageRow(experiment, rows, filter) {
   return h("tr", {}, h("th", { scope: "row" }, "Average", h("span", { class: "dataset" }, `of ${plural(rows.length, "task")} shown`)), ...cells);
 }
 
-function taskTable(experiment, filter) {
+function taskTable(experiment) {
   const caption = h("caption", { class: "unseen" });
   const [body, foot] = [[], h("tfoot")];
   const sortBy = (column) => {
-    const first = column === null ? "ascending" : "descending";
-    const second = column === null ? "descending" : "ascending";
-    const mine = filter.sort && filter.sort.column === column ? filter.sort.direction : null;
-    filter.sort = mine === second ? null : { column, direction: mine === first ? second : first };
-    const how = { ascending: column === null ? "A to Z" : "lowest first", descending: column === null ? "Z to A" : "highest first" };
-    say(filter.sort ? `Sorted by ${column ?? "task"}, ${how[filter.sort.direction]}` : "In the order of the datasets");
-    table.redraw();
+    const { sort } = filters(experiment);
+    const [first, second] = column === TASK ? ["ascending", "descending"] : ["descending", "ascending"];
+    const mine = sort?.column === column ? sort.direction : null;
+    const direction = mine === second ? "" : mine === first ? second : first; // the third time in the order of the datasets again
+    choose({ sort: direction && column, direction });
+    const how = { ascending: column === TASK ? "A to Z" : "lowest first", descending: column === TASK ? "Z to A" : "highest first" };
+    say(direction ? `Sorted by ${column === TASK ? "task" : column}, ${how[direction]}` : "In the order of the datasets");
   };
-  const heads = [null, ...experiment.algorithms].map((column) =>
-    h("th", { scope: "col", "aria-sort": "none" }, h("button", { type: "button", click: () => sortBy(column) }, h("span", {}, ...breakable(column ?? "Task")))),
+  const columns = [TASK, ...experiment.algorithms];
+  const unit = h("span", { class: "dataset" });
+  const heads = columns.map((column) =>
+    h("th", { scope: "col", "aria-sort": "none" }, h("button", { type: "button", click: () => sortBy(column) }, h("span", {}, ...breakable(column))), column === TASK ? unit : null),
   );
-  const table = h("table", { class: "results" }, caption, h("thead", {}, h("tr", {}, ...heads)), foot);
+  const table = h("table", { class: columns.length > 10 ? "results dense" : "results" }, caption, h("thead", {}, h("tr", {}, ...heads)), foot);
   table.redraw = () => {
     const metric = experiment.metrics[state.metric];
+    const filter = filters(experiment);
     const rows = tableRows(experiment, filter);
-    caption.textContent = `${metric.title} of every algorithm on ${plural(rows.length, "task")}: ${experiment.seeds === "1" ? "one seed" : "mean and standard deviation over seeds"}`;
+    unit.textContent = headed(metric);
+    caption.textContent = `${headed(metric)} of every algorithm on ${plural(rows.length, "task")}: ${experiment.seeds === "1" ? "one seed" : "mean and standard deviation over seeds"}`;
     heads.forEach((head, place) => {
-      const column = place ? experiment.algorithms[place - 1] : null;
-      head.setAttribute("aria-sort", filter.sort && filter.sort.column === column ? filter.sort.direction : "none");
+      head.setAttribute("aria-sort", filter.sort?.column === columns[place] ? filter.sort.direction : "none");
     });
-    table.classList.toggle("ours-only", !state.theirs);
+    table.classList.toggle("ours-only", state.paper !== "shown");
     body.splice(0).forEach((part) => part.remove());
     const line = (row) => {
       const mark = marks(row.cells, experiment.ceiling);
@@ -333,7 +453,7 @@ function taskTable(experiment, filter) {
     } else {
       for (const group of experiment.groups) {
         const mine = rows.filter((row) => row.group === group);
-        const title = h("a", { href: address(experiment.name, group.name) }, group.label);
+        const title = h("a", { href: groupAddress(experiment, group) }, group.label);
         const head = h("tr", { class: "group" }, h("th", { scope: "rowgroup", colspan: heads.length }, h("span", {}, title)));
         if (mine.length) body.push(h("tbody", {}, head, ...mine.map(line)));
       }
@@ -370,16 +490,20 @@ function results(experiment) {
   const present = new Set(experiment.groups.flatMap((group) => group.tasks.map((task) => task.split)));
   const splits = Object.fromEntries([["all", "All"], ...["iid", "ood", "mixed"].filter((split) => present.has(split)).map((split) => [split, SPLITS[split]])]);
   const groups = Object.fromEntries([["", "All datasets"], ...experiment.groups.map((group) => [group.name, group.label])]);
-  const filter = { split: "all", group: "", text: "", sort: null };
-  const table = taskTable(experiment, filter);
+  const table = taskTable(experiment);
   const set = (name) => (value) => {
-    filter[name] = value;
-    table.redraw();
+    choose({ [name]: value }, name === "text"); // no step back for every letter
     say(`${plural(table.querySelectorAll("tbody th[scope=row]").length, "task")} shown`);
   };
   const anyPaper = Object.values(experiment.agreement).some(Boolean);
-  const shown = h("input", { type: "checkbox", checked: state.theirs, change: (event) => { state.theirs = event.target.checked; changed(); } });
+  const theirs = h("input", { type: "checkbox", change: (event) => set("paper")(event.target.checked ? "shown" : "hidden") });
   const search = h("input", { type: "search", placeholder: "e.g. push far", input: (event) => set("text")(event.target.value) });
+  const follow = () => {
+    theirs.checked = state.paper === "shown";
+    if (search.value !== state.text) search.value = state.text;
+  };
+  redraws.push(follow);
+  follow();
   const title = fresh("table");
   return h("section", { class: "tabled", "aria-labelledby": title },
     h("h2", { id: title }, "All tasks"),
@@ -388,10 +512,10 @@ function results(experiment) {
       "Choose a heading to sort, point at a number (or go to it with Tab and the arrow keys) to see its seeds, its interval over seeds, and the standard error that episodes alone would give it if their goals were drawn again."),
     h("div", { class: "controls" },
       metricChoice(experiment),
-      Object.keys(splits).length > 2 ? choice("Tasks", splits, () => filter.split, set("split")) : null,
-      experiment.groups.length > 1 ? selection("Dataset", groups, "", set("group")) : null,
+      Object.keys(splits).length > 2 ? choice("Tasks", splits, () => filters(experiment).split, set("split")) : null,
+      experiment.groups.length > 1 ? selection("Dataset", groups, () => filters(experiment).group, set("group")) : null,
       h("label", {}, h("span", { class: "name" }, "Search"), search),
-      anyPaper ? h("label", { class: "check" }, shown, "Show the paper’s numbers") : null),
+      anyPaper ? h("label", { class: "check" }, theirs, "Show the paper’s numbers") : null),
     h("div", { class: "frame", role: "region", "aria-labelledby": title, tabindex: "0" }, table));
 }
 
@@ -416,7 +540,7 @@ function cellTip(experiment, group, task, label, cell, metric) {
     ...cell.each.map((value) => s("circle", { class: "dot", cx: x(value), cy: 13, r: 4, opacity: 0.6 })),
     cell.paper ? s("path", { class: "paper", d: diamond(x(cell.paper[0]), 13, 6) }) : null);
   return [
-    h("p", {}, h("strong", {}, label), ` on ${group.label}, ${task.name} `, badge(task.split)),
+    h("p", {}, h("strong", {}, label), ` on ${group.label}, ${task.name} `, badge(task.split), h("span", { class: "soft" }, ` ${headed(metric)}`)),
     strip,
     h("dl", {}, ...items.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
   ];
@@ -475,22 +599,24 @@ function heading(title) {
 
 function groupCards(experiment) {
   const metric = experiment.metrics.success;
-  const cards = experiment.groups.map((group) => {
+  const cards = () => experiment.groups.map((group) => {
     const best = group.tasks.map((task) => {
-      const cells = Object.entries(experiment.table.success[group.name][task.name]).sort(([, one], [, other]) => other.value - one.value);
+      const all = Object.entries(experiment.table.success[group.name][task.name]).sort(([, one], [, other]) => other.value - one.value);
+      const learned = all.filter(([label]) => label !== experiment.ceiling);
+      const cells = learned.length ? learned : all;
       const equal = cells.filter(([, cell]) => cell.value === cells[0][1].value).length;
       const who = equal > 1 ? `${cells[0][0]} and ${equal - 1} more` : cells[0][0];
       return h("li", { class: "small" }, badge(task.split), ` ${task.name}: `, h("span", { class: "soft" }, `${who}, ${withUnit(cells[0][1].value, metric)}`));
     });
     return h("article", { class: "card" },
-      h("h3", {}, h("a", { href: address(experiment.name, group.name) }, group.label)),
+      h("h3", {}, h("a", { href: groupAddress(experiment, group) }, group.label)),
       h("ul", { class: "pick" }, ...best));
   });
   const inside = ["success per task", experiment.groups.some((group) => group.maps) ? "maps of the goals that are reached" : "",
     experiment.groups.some((group) => group.paths) ? "paths of the agents" : "",
     experiment.groups.some((group) => Object.keys(group.curves).length) ? "learning curves" : "",
     experiment.groups.some((group) => group.pictures.length || group.clips.length) ? "pictures and clips" : "", "all settings"].filter(Boolean);
-  return section("Datasets", h("p", { class: "key" }, `With the best algorithm of each task. Inside: ${inside.join(", ")}.`), h("div", { class: "cards" }, ...cards));
+  return section("Datasets", h("p", { class: "key" }, `With the best algorithm of each task. Inside: ${inside.join(", ")}.`), live(() => h("div", { class: "cards" }, ...cards())));
 }
 
 function frameOf(label, table) {
@@ -533,8 +659,8 @@ function taskBars(experiment, group) {
     const panels = group.tasks.map((task) => {
       const cells = experiment.table[state.metric][group.name][task.name];
       const rows = experiment.algorithms.filter((label) => cells[label]).map((label) => ({ ...cells[label], label, paper: cells[label].paper?.[0] ?? null }));
-      const caption = [task.name, " ", badge(task.split), h("span", { class: "soft" }, `${metric.title}, ${plural(task.episodes, "episode")} per seed`)];
-      return panel(task.split, caption, rowChart({ title: `${metric.title} on ${task.name}, ${SPLITS[task.split]}`, rows, metric, bars: true }));
+      const caption = [task.name, " ", badge(task.split), h("span", { class: "soft" }, `${headed(metric)}, ${plural(task.episodes, "episode")} per seed`)];
+      return panel(task.split, caption, rowChart({ title: `${headed(metric)} on ${task.name}, ${SPLITS[task.split]}`, rows, metric, bars: true }));
     });
     return h("div", { class: panels.length === 4 ? "panels pairs" : "panels" }, ...panels);
   };
@@ -567,37 +693,42 @@ function mapPicture(map, title, description, squares, marks) {
     ...marks);
 }
 
+const MAP_KEY = "Maps: from one start to a grid of goals; the darker a square, the more seeds reach its goal; dotted: the border of the goals that the data has seen.";
+const mapSquare = (map, place, attributes, ...children) =>
+  s("rect", { x: place % map.columns, y: Math.floor(place / map.columns), width: 1.01, height: 1.01, ...attributes }, ...children);
+
+/** What an algorithm reaches. */
+function coveragePanel(map, label) {
+  const mine = map.of[label];
+  const parts = [["IID", mine.iid], ["OOD", mine.ood]].filter(([, share]) => share !== null).map(([name, share]) => `${name} ${share} %`);
+  const squares = mine.squares.map((percent, place) => mapSquare(map, place, { class: "square", "fill-opacity": percent / 100 },
+    s("title", {}, `${map.seen[place] ? "IID" : "OOD"}: ${percent} % of ${plural(mine.seeds, "seed")}`)));
+  const shares = h("span", { class: "soft shares" }, ...parts.map((part) => h("span", {}, part)));
+  return panel("", [label, shares], mapPicture(map, `Coverage of ${label}`, `Goals reached: ${parts.join(" · ")}`, squares, []));
+}
+
 function coverage(group) {
   const map = group.maps;
   if (!map) return null;
-  const square = (place, attributes, ...children) =>
-    s("rect", { x: place % map.columns, y: Math.floor(place / map.columns), width: 1.01, height: 1.01, ...attributes }, ...children);
   const names = [[true, "IID"], [false, "OOD"]].map(([seen, text]) => [inside(map, seen), text]).filter(([at]) => at)
     .map(([[x, y], text]) => s("text", { class: "region-name", x, y, "font-size": 1, "text-anchor": "middle" }, text));
   const begin = map.start ? [s("circle", { class: "begin", cx: map.start[0], cy: map.start[1], r: 0.32 })] : [];
   const key = panel("", ["Key", map.start ? h("span", { class: "soft" }, "● start") : null], mapPicture(map, "Key of the maps", "Which squares are IID and which OOD",
-    map.seen.map((seen, place) => square(place, { class: seen ? "inside" : "outside" })), [...begin, ...names]));
-  const panels = Object.entries(map.of).map(([label, mine]) => {
-    const share = (value) => (value === null ? "–" : `${value} %`);
-    const text = [mine.iid === null ? "" : `IID ${share(mine.iid)}`, mine.ood === null ? "" : `OOD ${share(mine.ood)}`].filter(Boolean).join(" · ");
-    const squares = mine.squares.map((percent, place) => square(place, { class: "square", "fill-opacity": percent / 100 },
-      s("title", {}, `${map.seen[place] ? "IID" : "OOD"}: ${percent} % of ${mine.seeds} seeds`)));
-    const shares = h("span", { class: "soft shares" }, ...text.split(" · ").map((part) => h("span", {}, part)));
-    return panel("", [label, shares], mapPicture(map, `Coverage of ${label}`, `Goals reached: ${text}`, squares, []));
-  });
+    map.seen.map((seen, place) => mapSquare(map, place, { class: seen ? "inside" : "outside" })), [...begin, ...names]));
   const ramp = h("span", { class: "ramp", "aria-hidden": "true" }, ...[0, 0.25, 0.5, 0.75, 1].map((share) => h("i", {}, h("b", { style: `opacity:${share}` }))));
   const view = map.fromAbove ? "Seen from above, with the robot at the upper edge" : "Seen from the front, opposite the robot";
   return section("Coverage of goals",
     h("p", { class: "key" }, "From one start, to a grid of goals. The darker a square, the more seeds reach its goal: none ", ramp,
       ` all. Dotted: the line between goals that the data has seen (IID) and has not (OOD). ${view}.`),
-    h("div", { class: "panels small-ones" }, key, ...panels));
+    h("div", { class: "panels small-ones" }, key, ...Object.keys(map.of).map((label) => coveragePanel(map, label))));
 }
 
 function paths(group) {
   if (!group.paths) return null;
   const tasks = Object.fromEntries(Object.keys(group.paths).map((name) => [name, name]));
-  let task = Object.keys(tasks)[0];
+  const current = () => (state.goals in tasks ? state.goals : Object.keys(tasks)[0]);
   const box = live(() => {
+    const task = current();
     const { width, of } = group.paths[task];
     const panels = Object.entries(of).map(([label, { reached, missed, goals }]) => {
       const [met, tries] = goals.reduce(([m, n], [, , more, all]) => [m + more, n + all], [0, 0]);
@@ -613,12 +744,12 @@ function paths(group) {
   return section("Paths",
     h("p", { class: "key" }, "Every episode of every seed, from the centre. Solid: the goal is met at the end; dashed: it is not. Circles are goals, "
       + "the fuller the more often met."),
-    Object.keys(tasks).length > 1 ? h("div", { class: "controls" }, choice("Goals", tasks, () => task, (name) => { task = name; box.redraw(); })) : null,
+    Object.keys(tasks).length > 1 ? h("div", { class: "controls" }, choice("Goals", tasks, current, (goals) => choose({ goals }))) : null,
     box);
 }
 
 function curvePanel(label, [mean, low, high], updates, name) {
-  const [width, height, left, bottom] = [230, 140, 38, 120];
+  const [width, height, left, bottom] = [230, 140, 46, 120];
   const known = [...low, ...high].filter((value) => value !== null);
   const [least, most] = [Math.min(...known), Math.max(...known)];
   const span = most - least || Math.abs(most) || 1;
@@ -640,14 +771,14 @@ function curves(group) {
   const names = [...new Set(Object.values(group.curves).flatMap((mine) => Object.keys(mine)))];
   if (!names.length) return section("Learning curves", h("p", { class: "soft" }, "These records were made without learning curves."));
   const title = (name) => name.replaceAll("_", " ");
-  let name = names[0];
-  const box = live(() => h("div", { class: "panels middle" }, ...Object.entries(group.curves).filter(([, mine]) => mine[name])
-    .map(([label, mine]) => curvePanel(label, mine[name], group.updates, title(name)))));
+  const current = () => (names.includes(state.curve) ? state.curve : names[0]);
+  const box = live(() => h("div", { class: "panels middle" }, ...Object.entries(group.curves).filter(([, mine]) => mine[current()])
+    .map(([label, mine]) => curvePanel(label, mine[current()], group.updates, title(current())))));
   const options = Object.fromEntries(names.map((each) => [each, title(each)]));
   return section("Learning curves",
     h("p", { class: "key" }, "Line: mean over seeds; band: from the lowest to the highest seed. Each panel has its own scale: losses of different algorithms "
       + "are different quantities."),
-    h("div", { class: "controls" }, selection("Quantity", options, name, (chosen) => { name = chosen; box.redraw(); })),
+    h("div", { class: "controls" }, selection("Quantity", options, current, (curve) => choose({ curve }))),
     box);
 }
 
@@ -659,14 +790,19 @@ function clipAddress(source) {
   return media.at(-1);
 }
 
+/** A clip of one agent. */
+function clipPanel(group, { label, task, source }, where = null) {
+  const split = group.tasks.find((each) => each.name === task)?.split;
+  const video = h("video", { controls: true, playsinline: true, preload: "metadata", "aria-label": `${label} on ${task}` });
+  video.muted = true;
+  setTimeout(() => (video.src = clipAddress(DATA.media[source]))); // the rest of the view comes first
+  const about = h("span", { class: "soft" }, where, where && ". ", "One agent. A green frame at the end: goal met; a red one: missed");
+  return panel("clip", [`${label} on ${task} `, split ? badge(split) : null, about], video);
+}
+
 function pictures(group) {
   if (!group.pictures.length && !group.clips.length) return null;
-  const splits = Object.fromEntries(group.tasks.map((task) => [task.name, task.split]));
-  const clips = group.clips.map(({ label, task, source }) => {
-    const video = h("video", { controls: true, playsinline: true, preload: "metadata", "aria-label": `${label} on ${task}`, src: clipAddress(DATA.media[source]) });
-    video.muted = true;
-    return panel("", [`${label} on ${task} `, splits[task] ? badge(splits[task]) : null, h("span", { class: "soft" }, "One agent. A green frame at the end: goal met; a red one: missed")], video);
-  });
+  const clips = group.clips.map((clip) => clipPanel(group, clip));
   const images = group.pictures.map(({ title, about, source }) => panel("wide", title, h("img", { src: DATA.media[source], alt: about })));
   return section("Pictures", h("div", { class: "panels" }, ...images, ...clips));
 }
@@ -684,11 +820,11 @@ function settings(experiment, group, title = "Settings") {
 
 function groupView(experiment, group) {
   const place = experiment.groups.indexOf(group);
-  const link = (other, text) => (other ? h("a", { href: address(experiment.name, other.name) }, text(other.label)) : null);
+  const link = (other, text) => (other ? h("a", { href: groupAddress(experiment, other) }, text(other.label)) : null);
   return h("div", { class: "view" },
     h("nav", { class: "crumbs", "aria-label": `Around ${group.label}` },
       h("a", { href: address(experiment.name) }, `← ${experiment.name}`),
-      h("span", { class: "pick" }, link(experiment.groups[place - 1], (name) => `‹ ${name}`), link(experiment.groups[place + 1], (name) => `${name} ›`))),
+      live(() => h("span", { class: "pick" }, link(experiment.groups[place - 1], (name) => `‹ ${name}`), link(experiment.groups[place + 1], (name) => `${name} ›`)))),
     heading(group.label),
     h("ul", { class: "pick" }, ...group.tasks.map((task) => h("li", {}, `${task.name} `, badge(task.split)))),
     taskBars(experiment, group),
@@ -699,9 +835,12 @@ function groupView(experiment, group) {
     settings(experiment, group));
 }
 
-KINDS.grid = { facts: summaryFacts, view: experimentView, groupView };
+KINDS.grid = { best: bestLine, view: experimentView, groupView };
 
 // Which view
+
+/** The experiment of this name, or the only one. */
+const experimentNamed = (name) => DATA.experiments.find((each) => each.name === name) || (DATA.experiments.length === 1 ? DATA.experiments[0] : null);
 
 function view(parts) {
   if (parts[0] === "everything") {
@@ -711,28 +850,48 @@ function view(parts) {
     });
     return ["Everything", [overview(), ...all]];
   }
-  const experiment = DATA.experiments.find((each) => each.name === parts[0]) || (DATA.experiments.length === 1 ? DATA.experiments[0] : null);
+  const experiment = experimentNamed(parts[0]);
   if (!experiment) return ["Benchmark report", [overview()]];
   const kind = KINDS[experiment.kind];
   const group = kind.groupView && experiment.groups.find((each) => each.name === parts[1]);
   return group ? [`${group.label}, ${experiment.name}`, [kind.groupView(experiment, group)]] : [experiment.name, [kind.view(experiment)]];
 }
 
+/** What the address says: the parts of its path, and what was chosen there. */
+function readAddress() {
+  const [path, query = ""] = location.hash.startsWith("#/") ? location.hash.slice(2).split("?") : [""];
+  const chosen = Object.fromEntries(new URLSearchParams(query));
+  const moved = path !== shown.path;
+  if (!moved && query === shown.query) return null;
+  Object.assign(shown, { path, query });
+  for (const [name, usual] of Object.entries(DEFAULTS)) state[name] = chosen[name] ?? usual;
+  if (!DATA.experiments.some((experiment) => state.metric in (experiment.metrics ?? {}))) state.metric = DEFAULTS.metric;
+  return { moved, parts: path.split("/").filter(Boolean).map(decodeURIComponent) };
+}
+
+/** Links to the experiments of the same family. */
+function showLinks(name) {
+  const shownOne = experimentNamed(name);
+  const near = DATA.experiments.filter((experiment) => experiment.family === shownOne?.family);
+  const link = (to, text, current) => h("li", {}, h("a", { href: to, "aria-current": current ? "page" : null }, text));
+  const all = DATA.experiments.length > 1 ? link("#/", "All experiments", name === undefined) : null;
+  const list = h("ul", {}, all, ...near.map((each) => link(address(each.name), each.name, each === shownOne)));
+  document.getElementById("experiments").replaceChildren(list);
+  const current = list.querySelector("[aria-current]");
+  if (current) list.scrollLeft += current.getBoundingClientRect().left - list.getBoundingClientRect().left; // on a phone the list is one long line
+}
+
 function show(first) {
-  const parts = location.hash.startsWith("#/") ? location.hash.slice(2).split("/").filter(Boolean).map(decodeURIComponent) : [];
+  const found = readAddress();
+  if (!found) return;
   hideTip();
+  if (!found.moved) return changed();
   redraws = [];
   media.splice(0).forEach((each) => URL.revokeObjectURL(each));
-  const [title, nodes] = view(parts);
+  const [title, nodes] = view(found.parts);
   document.title = `${title} – goatrl report`;
   MAIN.replaceChildren(...nodes);
-  for (const link of document.querySelectorAll("#experiments a")) {
-    const list = link.closest("ul");
-    if (link.hash === address(parts[0] ?? "") ) {
-      link.setAttribute("aria-current", "page");
-      list.scrollLeft += link.getBoundingClientRect().left - list.getBoundingClientRect().left; // on a phone the list is one long line
-    } else link.removeAttribute("aria-current");
-  }
+  showLinks(found.parts[0]);
   if (first) return;
   scrollTo(0, 0);
   MAIN.querySelector("h1").focus({ preventScroll: true });
@@ -756,8 +915,6 @@ function themeButton() {
 }
 
 function start() {
-  const links = DATA.experiments.map((experiment) => h("li", {}, h("a", { href: address(experiment.name) }, experiment.name)));
-  document.getElementById("experiments").append(h("ul", {}, ...links));
   document.getElementById("made").textContent = `Made from the records in “${DATA.folder}” by goatrl ${DATA.version}.`;
   document.getElementById("skip").addEventListener("click", (event) => {
     event.preventDefault();

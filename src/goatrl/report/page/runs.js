@@ -14,13 +14,13 @@ function runsTable(experiment) {
   const metrics = Object.entries(experiment.metrics);
   const numbers = (found, metric) => [fixed(found.value, metric), " ", h("span", { class: "soft" }, `${range(found, metric)}`)];
   const heads = ["Run", ...experiment.columns, "Seeds",
-    ...experiment.places.flatMap((place) => metrics.map(([, metric]) => `${metric.title}, ${place}`)), "Better than the first"];
+    ...experiment.places.flatMap((place) => metrics.map(([, metric]) => `${headed(metric)}, ${place}`)), "Better than the first (probability)"];
   const line = (row) => h("tr", {},
     h("th", { scope: "row" }, row.name, row.label.startsWith("run ") ? h("span", { class: "soft" }, ` (${row.label})`) : null),
     ...row.differs.map((value) => h("td", {}, value)),
     h("td", {}, `${row.seeds}`),
     ...experiment.places.flatMap((place) => metrics.map(([name, metric]) => h("td", {}, ...numbers(row.places[place][name], metric)))),
-    h("td", {}, ...(row.better ? numbers(row.better, { decimals: 2 }) : ["–"])));
+    h("td", {}, ...(row.better ? numbers(row.better, { decimals: 2, times: 1 }) : ["–"])));
   return frameOf("Runs", h("table", { class: "results" },
     h("thead", {}, h("tr", {}, ...heads.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, ...experiment.rows.map(line))));
@@ -31,7 +31,7 @@ function runsView(experiment) {
     const metric = experiment.metrics[state.metric];
     const panels = experiment.places.map((place) => {
       const rows = experiment.rows.map((row) => ({ label: row.label, ...row.places[place][state.metric], paper: null }));
-      return panel("all", [metric.title, h("span", { class: "soft" }, place)], rowChart({ title: `${metric.title}, ${place}`, rows, metric, bars: false }));
+      return panel("all", [headed(metric), h("span", { class: "soft" }, place)], rowChart({ title: `${headed(metric)}, ${place}`, rows, metric, bars: false }));
     });
     return h("div", { class: "panels" }, ...panels);
   };
@@ -49,4 +49,12 @@ function runsView(experiment) {
       runsTable(experiment)));
 }
 
-KINDS.runs = { facts: runsFacts, view: runsView };
+/** The run with the most success where goals are least like the data's. */
+function bestRun(experiment) {
+  const place = experiment.places.at(-1);
+  const value = (row) => row.places[place].success.value;
+  const best = [...experiment.rows].sort((one, other) => value(other) - value(one))[0];
+  return [`${best.label} ${withUnit(value(best), experiment.metrics.success)} `, h("span", { class: "soft" }, place)];
+}
+
+KINDS.runs = { best: bestRun, view: runsView };

@@ -21,10 +21,10 @@ function ceiling(value) {
 
 function timingView(experiment) {
   const rows = [...experiment.rows].sort((one, other) => one.value - other.value).map((row) => ({ ...row, paper: null }));
-  const metric = { unit: "", decimals: 1, full: ceiling(Math.max(...rows.map((row) => row.high))) };
-  const chart = () => panel("all", ["Seconds", h("span", { class: "soft" }, experiment.of)],
-    rowChart({ title: "Training time in seconds", rows, metric, bars: true, spread: "by chunk" }));
-  const heads = ["Algorithm", "Seconds", "By chunk", `× ${experiment.base}`];
+  const metric = { unit: "s", decimals: 1, times: 1, full: ceiling(Math.max(...rows.map((row) => row.high))) };
+  const chart = () => panel("all", ["Training time (s)", h("span", { class: "soft" }, experiment.of)],
+    rowChart({ title: "Training time (s)", rows, metric, bars: true, spread: "by chunk" }));
+  const heads = ["Algorithm", "Time (s)", "By chunk (s)", `× ${experiment.base}`];
   const line = (row) => h("tr", {}, h("th", { scope: "row" }, row.label), h("td", {}, row.value.toFixed(1)),
     h("td", {}, `${row.low.toFixed(1)} to ${row.high.toFixed(1)}`), h("td", {}, row.ratio === null ? "–" : row.ratio.toFixed(2)));
   return h("div", { class: "view" },
@@ -42,8 +42,14 @@ function timingView(experiment) {
     reproduction(experiment, "Episodes are made up, as many as a dataset of Push has: times do not depend on what is in them."));
 }
 
+/** The algorithm that trains in the shortest time. */
+function shortest(experiment) {
+  const [first] = [...experiment.rows].sort((one, other) => one.value - other.value);
+  return [`${first.label} ${first.value.toFixed(1)} s `, h("span", { class: "soft" }, "shortest")];
+}
+
 KINDS.timing = {
-  facts: timingFacts,
+  best: shortest,
   view: timingView,
   rule: "Each is a claim about times: decided where the chunks of two algorithms do not overlap.",
 };
