@@ -66,6 +66,15 @@ def test_a_mirror_that_nobody_has_looked_behind_is_accepted(data):
     assert (found.image - found.original).max() < 0.5 * symmetry_check.LIMIT
 
 
+def test_episodes_may_have_different_lengths(data):
+    lengths = STEPS - np.arange(EPISODES) % 5
+    ragged = make_episodes(**data.arrays(), lengths=lengths)
+    assert ragged.lengths is not None
+    assert checked({"reflection": [MIRROR]}, ragged).holds
+    with pytest.raises(GoatError, match="this reflection maps goals otherwise than columns 1"):
+        checked(without("goal", "0"), ragged)
+
+
 @pytest.mark.parametrize(
     ("space", "column"),
     [("action", "0"), ("observation", "3"), ("observation", "4")],

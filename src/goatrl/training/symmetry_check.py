@@ -132,7 +132,8 @@ def _check_goals(episodes: Episodes, chosen: Map) -> None:
     layout = episodes.layout()
     if layout is None:
         return
-    seen = np.asarray(episodes.observations)[:, 0]
+    every = np.arange(episodes.count)
+    seen = np.asarray(episodes.observations)[episodes.at(every, 0)]
     amount = np.full((len(seen), 1), chosen.by[1], seen.dtype)
     columns = np.array(layout.achieved)
     images = chosen.apply("observation", seen, amount)[:, columns]
