@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 
 import goatrl
 from goatrl import data as datasets
@@ -174,9 +175,12 @@ def test_paths_are_drawn_in_the_units_of_the_data(
     agents = goatrl.train("bc", problem(wide()), out=tmp_path / "run", **QUICK)
     drawn: list[pa.Table] = []
     draw = figures.paths_in_environment
-    monkeypatch.setattr(
-        figures, "paths_in_environment", lambda table, near: drawn.append(table) or draw(table, near)
-    )
+
+    def noted(table: pa.Table, threshold: float) -> Figure:
+        drawn.append(table)
+        return draw(table, threshold)
+
+    monkeypatch.setattr(figures, "paths_in_environment", noted)
     where = ("--environment", "worlds:worlds/Point-v0", "--episodes", 2)
     out = ("--out", tmp_path / "paths.svg")
     assert goat("figure", "trajectories", tmp_path / "run", *where, *out) == 0
