@@ -12,6 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import goatrl
 from goatrl import tasks
 from helpers import ROOT, goat, own_algorithms
 
@@ -80,6 +81,40 @@ def test_the_robot_needs_neither_jax_nor_goatrl(tmp_path: Path) -> None:
         assert float(found[1]) == pytest.approx(distance, abs=0.01)
         assert distance < 9.0, "it moves towards the goal"
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-3)
+
+
+def test_a_maze_is_driven_as_it_is_evaluated(tmp_path: Path) -> None:
+    """By a policy that learned to go straight to its goal."""
+    rng = np.random.default_rng(0)
+    seen, goals = rng.uniform(-1.2, 1.2, (200, 2, 4)), rng.uniform(-1.2, 1.2, (200, 2))
+    actions = np.clip(goals[:, None] - seen[:, :1, :2], -1, 1)
+    data = goatrl.make_dataset(seen, seen[..., :2], actions, goals, goal_threshold=0.45)
+    quick = {"updates": 200, "set": {"architecture.hidden": (32,)}, "seeds": 1}
+    agents = goatrl.train("bc", data, out=tmp_path / "run", **quick)
+    maze, steps, episodes = "gymnasium_robotics:PointMaze_UMaze-v3", 60, 12
+    ends = {"continuing_task": False}
+    table = goatrl.evaluate(
+        agents, environment=maze, environment_args=ends, horizon=steps, count=episodes
+    )
+    met = sum(table.column("success").to_pylist())
+    assert 0 < met < episodes
+    code = (
+        "import sys\n"
+        "for name in ('jax', 'jaxlib', 'goatrl', 'onnx'):\n"
+        "    sys.modules[name] = None\n"  # whoever imports it fails
+        "sys.path.insert(0, sys.argv[1])\n"
+        "import maze_robot\n"
+        f"maze_robot.main(sys.argv[2], '{maze}', {steps}, {episodes})\n"
+    )
+    for format, name in (("numpy", "policy.py"), ("onnx", "policy.onnx")):
+        assert goat("export", tmp_path / "run", "--format", format, "--out", tmp_path / name) == 0
+        shown = subprocess.run(
+            [sys.executable, "-c", code, str(ROOT / "examples"), str(tmp_path / name)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert shown.startswith(f"{met} of {episodes} goals reached; an action took ")
 
 
 def test_the_robot_stops_if_the_policy_fails() -> None:

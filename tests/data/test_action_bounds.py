@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 
 import goatrl
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.data import minari
 from goatrl.data.problems import Problem, open_problem, without_group
+from goatrl.report import figures
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
@@ -164,6 +167,25 @@ def test_the_scale_travels_with_the_agent(
     datasets.save(wide(), "wide.npz", ActionBounds((0.0, -3.0), (4.0, 3.0)))
     assert goat(*train) == 2
     assert "action_bounds" in error_line(capsys)
+
+
+def test_paths_are_drawn_in_the_units_of_the_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = goatrl.train("bc", problem(wide()), out=tmp_path / "run", **QUICK)
+    drawn: list[pa.Table] = []
+    draw = figures.paths_in_environment
+
+    def noted(table: pa.Table, threshold: float) -> Figure:
+        drawn.append(table)
+        return draw(table, threshold)
+
+    monkeypatch.setattr(figures, "paths_in_environment", noted)
+    where = ("--environment", "worlds:worlds/Point-v0", "--episodes", 2)
+    out = ("--out", tmp_path / "paths.svg")
+    assert goat("figure", "trajectories", tmp_path / "run", *where, *out) == 0
+    (paths,) = drawn
+    assert paths.equals(goatrl.evaluate(agents, environment="worlds/Point-v0", count=2))
 
 
 def test_robots_take_no_other_bounds(tmp_path: Path) -> None:

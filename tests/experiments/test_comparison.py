@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +141,22 @@ def test_numbers_of_another_algorithm_belong_to_it(tmp_path: Path) -> None:
     )
     assert columns == ["algorithm", "learning_rate", "exp_advantage.beta"]
     assert values == [["bc", "0.0005", ""], ["wgcsl", "0.001", "3"], ["wgcsl", "0.001", "2"]]
+
+
+def test_symmetries_are_named_by_their_kind(tmp_path: Path) -> None:
+    signs = {"goal": {"0": 0.0}, "action": {"0": 0.0}}
+    one, other = ({"observation": {"0": total}, **signs} for total in (0.0, 1.0))
+    declared = [{}, {"symmetry": json.dumps({"reflection": [one]})}]
+    table = point_episodes(FIRST)
+    runs = [evaluated(tmp_path / str(n), table, overrides=each) for n, each in enumerate(declared)]
+    found = comparison.compare(runs)
+    assert [row.differs for row in found.rows] == [{"symmetry": ""}, {"symmetry": "reflection"}]
+    moved = {"symmetry": json.dumps({"reflection": [other]})}
+    runs.append(evaluated(tmp_path / "other", table, overrides=moved))
+    plain, *shown = (row.differs["symmetry"] for row in comparison.compare(runs).rows)
+    assert plain == ""
+    assert len(set(shown)) == 2
+    assert all(re.fullmatch("reflection [0-9a-f]{8}", each) for each in shown)
 
 
 def test_lists_inputs_updates_and_batches(tmp_path: Path) -> None:

@@ -66,6 +66,26 @@ def test_a_mirror_that_nobody_has_looked_behind_is_accepted(data):
     assert (found.image - found.original).max() < 0.5 * symmetry_check.LIMIT
 
 
+def test_a_mirror_through_the_origin_is_one_of_places_too(data):
+    arrays = data.arrays()
+    arrays["observations"] = arrays["observations"][:, :, 1:] - np.float32([0.1, 0, 0, 0])
+    arrays["achieved"], arrays["goals"] = arrays["achieved"] - 0.1, arrays["goals"] - 0.1
+    origin = {"observation": dict.fromkeys("0123", 0.0), "goal": {"0": 0.0}, "action": {"0": 0.0}}
+    assert (arrays["achieved"] > 0.0).all(), "nobody has looked behind it"
+    found = checked({"reflection": [origin]}, make_episodes(**arrays))
+    assert found.holds
+    assert found.telling.all()
+
+
+def test_episodes_may_have_different_lengths(data):
+    lengths = STEPS - np.arange(EPISODES) % 5
+    ragged = make_episodes(**data.arrays(), lengths=lengths)
+    assert ragged.lengths is not None
+    assert checked({"reflection": [MIRROR]}, ragged).holds
+    with pytest.raises(GoatError, match="this reflection maps goals otherwise than columns 1"):
+        checked(without("goal", "0"), ragged)
+
+
 @pytest.mark.parametrize(
     ("space", "column"),
     [("action", "0"), ("observation", "3"), ("observation", "4")],

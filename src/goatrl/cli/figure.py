@@ -90,8 +90,11 @@ class FigureTrajectories:
                 f"{self.folder} has goals of {plural(spec.goal_dim, 'number')}; paths are drawn "
                 f"for goals of 2 to {environments.LONGEST_PATH}"
             )
-        environments.check(where, spec, self.episodes)
-        table = environments.evaluate(trained.members, trained.state, spec, where, self.episodes)
+        bounds = trained.action_bounds
+        environments.check(where, spec, self.episodes, bounds)
+        table = environments.evaluate(
+            trained.members, trained.state, spec, where, self.episodes, action_bounds=bounds
+        )
         figures.save(figures.paths_in_environment(table, spec.goal_threshold), self.out)
         console.print(f"wrote {self.out}")
 

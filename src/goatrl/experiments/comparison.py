@@ -5,7 +5,9 @@ episodes that all were evaluated on.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
+import json
 import os
 import textwrap
 from collections import Counter
@@ -202,6 +204,8 @@ def _value(name: str, run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> str:
         return _dataset(run, runs)
     if name == "source":
         return str(about["source"])[:8]
+    if name == "symmetry":
+        return _symmetry(run, runs)
     if name.startswith("revision of "):
         return str(about["revisions"].get(name.removeprefix("revision of "), ""))
     kind, _, inner = name.partition(".")
@@ -216,6 +220,22 @@ def _dataset(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> str:
     name = _file(run)
     clash = {each.about["checksum"] for each in runs if _file(each) == name}
     return name if len(clash) == 1 else f"{name} {run.about['checksum'][:8]}"
+
+
+def _symmetry(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> str:
+    """The kinds of its maps, with a checksum where another symmetry has the same ones."""
+    own, kinds = _declared(run), _kinds(run)
+    clash = {_declared(each) for each in runs if _kinds(each) == kinds}
+    checksum = hashlib.sha256(own.encode()).hexdigest()[:8]
+    return kinds if len(clash) == 1 else f"{kinds} {checksum}"
+
+
+def _kinds(run: EvaluatedRun) -> str:
+    return ", ".join(json.loads(_declared(run) or "{}"))
+
+
+def _declared(run: EvaluatedRun) -> str:
+    return str(run.about["hyperparameters"].get("symmetry", ""))
 
 
 def _file(run: EvaluatedRun) -> str:

@@ -108,7 +108,7 @@ def check(episodes: Episodes, chosen: Map, seed: int = 0) -> Checked:
             "this symmetry cannot be checked: hardly any transition lies where there are data when "
             "seen through it; choose a smaller range"
         )
-    model = Model.fit(chosen, fitted, seed)
+    model = Model.fit(_places(episodes, chosen), fitted, seed)
     rows, amount = held_out.only(kept), amount[kept]
     plain, seen, familiar = _equally_familiar(model, fitted, rows, rows.through(chosen, amount))
     original, image = (
@@ -132,7 +132,8 @@ def _check_goals(episodes: Episodes, chosen: Map) -> None:
     layout = episodes.layout()
     if layout is None:
         return
-    seen = np.asarray(episodes.observations)[:, 0]
+    every = np.arange(episodes.count)
+    seen = np.asarray(episodes.observations)[episodes.at(every, 0)]
     amount = np.full((len(seen), 1), chosen.by[1], seen.dtype)
     columns = np.array(layout.achieved)
     images = chosen.apply("observation", seen, amount)[:, columns]
@@ -210,7 +211,7 @@ def _growth(original: np.ndarray, image: np.ndarray) -> float:
 class Model:
     """How observations change: a network, and the scales of what goes in and comes out."""
 
-    chosen: Map
+    places: np.ndarray  # columns of which it sees the differences alone
     network: MLP
     inputs: tuple[np.ndarray, np.ndarray]
     change: np.ndarray
@@ -218,11 +219,11 @@ class Model:
 
     def standardised(self, rows: Transitions) -> np.ndarray:
         mean, std = self.inputs
-        return np.asarray((_seen(self.chosen, rows) - mean) / std, np.float32)
+        return np.asarray((_seen(self.places, rows) - mean) / std, np.float32)
 
     @classmethod
-    def fit(cls, chosen: Map, rows: Transitions, seed: int) -> Model:
-        inputs, changes = _seen(chosen, rows), rows.after - rows.before
+    def fit(cls, places: np.ndarray, rows: Transitions, seed: int) -> Model:
+        inputs, changes = _seen(places, rows), rows.after - rows.before
         mean, std = inputs.mean(axis=0), _floored(inputs.std(axis=0))
         spread = np.abs(changes - changes.mean(axis=0)).mean(axis=0)
         change = _floored(spread)
@@ -234,7 +235,7 @@ class Model:
             jnp.asarray(changes / change, jnp.float32),
             jax.random.key(seed + 1),
         )
-        return cls(chosen, fitted, (mean, std), change, spread == change)
+        return cls(places, fitted, (mean, std), change, spread == change)
 
     def error(self, rows: Transitions) -> np.ndarray:
         """The mean absolute error in each column, in units of the mean change there."""
@@ -247,13 +248,26 @@ def _floored(spread: np.ndarray) -> np.ndarray:
     return np.maximum(spread, CONSTANT * np.median(spread) + 1e-12)
 
 
-def _seen(chosen: Map, rows: Transitions) -> np.ndarray:
+def _places(episodes: Episodes, chosen: Map) -> np.ndarray:
+    """The places that a reflection turns round: columns with a sum, and those of the achieved goal,
+    as a mirror through the origin has a sum of 0.
+    """
+    if chosen.kind != "reflection":
+        return np.zeros(0, int)
+    layout = episodes.layout()
+    placed = chosen.offset["observation"] != 0.0
+    if layout is not None:
+        columns = np.array(layout.achieved)
+        placed[columns] |= chosen.sign["observation"][columns] < 0.0
+    return np.flatnonzero(placed)
+
+
+def _seen(places: np.ndarray, rows: Transitions) -> np.ndarray:
     """What the model is given. Of a reflection's places it gets the differences alone: data that
     lie on one side of the mirror say nothing about the other, but for what is the same on both.
     """
     before = rows.before
-    places = np.flatnonzero(chosen.offset["observation"])
-    if chosen.kind == "reflection" and len(places):
+    if len(places):
         first, others = places[0], places[1:]
         before = before.copy()
         before[:, others] -= before[:, [first]]
