@@ -124,16 +124,19 @@ class ActionBounds:
     high: tuple[float, ...]
 
     @classmethod
-    def of(cls, low: Any, high: Any) -> ActionBounds | None:
-        """These bounds; None if they are −1 and 1."""
+    def of(cls, low: Any, high: Any) -> ActionBounds:
+        """These bounds, after checks."""
         ends = [np.asarray(each, np.float64) for each in (low, high)]
         if any(each.ndim != 1 or not np.isfinite(each).all() for each in ends):
             raise GoatError("action bounds must be finite, one number for each dimension")
         if ends[0].shape != ends[1].shape or (ends[0] >= ends[1]).any():
             raise GoatError("every lower action bound must be below its upper one")
-        if (ends[0] == -1.0).all() and (ends[1] == 1.0).all():
-            return None
         return cls(*(tuple(each.tolist()) for each in ends))
+
+    @property
+    def native(self) -> bool:
+        """Whether they are −1 and 1, as agents act."""
+        return set(self.low) == {-1.0} and set(self.high) == {1.0}
 
     def scaled(self, actions: Any) -> np.ndarray:
         """The data's actions as agents act: in [−1, 1]."""

@@ -291,13 +291,13 @@ def test_increments_and_bars() -> None:
     ]
     first, second, last = ablate.increments(rungs)
     assert (first, last) == (None, None), "over the rung before, where it was evaluated"
-    # Seed by seed 0.5 and 0.3; of two drawn seeds a quarter has both times the same.
-    assert dataclasses.astuple(second) == pytest.approx((0.4, 0.3, 0.5))
-    assert ablate.verdict(rungs[1], second) == "held"
+    # Seed by seed 0.5 and 0.3: a standard error of 0.1, and Student's 12.706 for two seeds.
+    assert dataclasses.astuple(second) == pytest.approx((0.4, -0.8706, 1.6706), abs=1e-4)
+    assert ablate.verdict(rungs[1], second) == "undecided"
     ablate.publish(rungs, Path("out"), "two of three")
     text = Path("out/ablation.md").read_text()
-    assert "| +2 | any | 0.500 ± 0.000 | +0.400 | 0.300 to 0.500 | held | 0.5 ± 0.0 |" in text
-    assert numbers("out")[1]["increment_low"] == "0.3000"
+    assert "| +2 | any | 0.500 ± 0.000 | +0.400 | -0.871 to 1.671 | undecided | 0.5 ± 0.0 |" in text
+    assert numbers("out")[1]["increment_low"] == "-0.8706"
     (axis,) = figures.ladder({rung.column.label: rung.success for rung in rungs}, "success").axes
     assert [patch.get_height() for patch in axis.patches] == pytest.approx([0.1, 0.5, 0.9])
     assert [label.get_text() for label in axis.get_xticklabels()] == [

@@ -283,3 +283,15 @@ def test_a_full_disk_leaves_nothing_half_written(
     assert goat("data", "make", NAME) == 1
     assert "no space left on the disk" in capsys.readouterr().err
     assert not list(Path("cache").rglob("*.npz"))
+
+
+def test_names_that_look_like_markup_are_printed_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = "[red]a[v2][bold].npz"
+    assert cli.main(["data", "make", "pointreach-expert-10", "--out", name]) == 0
+    assert name in capsys.readouterr().out
+    for command in ("info", "check"):
+        assert cli.main(["data", command, name]) == 0
+        assert name in capsys.readouterr().out

@@ -14,7 +14,13 @@ import goatrl
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.data import minari
-from goatrl.data.problems import Problem, open_problem, without_group
+from goatrl.data.problems import (
+    Problem,
+    declared_symmetry,
+    open_problem,
+    own_bounds,
+    without_group,
+)
 from goatrl.report import figures
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure
@@ -28,7 +34,9 @@ QUICK = {"updates": 20, "batch_size": 8, "set": {"architecture.hidden": (8,)}, "
 def made(actions: list[list[list[float]]]) -> Episodes:
     """A point that its actions move, whatever their units."""
     steps = [np.concatenate([np.zeros((1, 2)), np.cumsum(each, axis=0)]) for each in actions]
-    return make_episodes(steps, steps, [np.array(each) for each in actions], [[1.0, 2.0]] * 2)
+    return make_episodes(
+        steps, steps, [np.array(each) for each in actions], [[1.0, 2.0]] * len(actions)
+    )
 
 
 def wide() -> Episodes:
@@ -43,7 +51,8 @@ def test_bounds_become_one_and_back() -> None:
     scaled = WIDE.scaled(actions)
     np.testing.assert_array_equal(scaled, [[-1, 1], [1, -1], [0, 0], [0.5, 0.5]])
     np.testing.assert_array_equal(WIDE.restored(scaled), actions)
-    assert ActionBounds.of([-1, -1], [1, 1]) is None
+    assert ActionBounds.of([-1, -1], [1, 1]).native
+    assert not WIDE.native
 
 
 @pytest.mark.parametrize(
@@ -93,12 +102,12 @@ def test_without_declared_bounds_it_is_the_range_of_the_actions() -> None:
 
 
 def test_a_few_outliers_scale_nothing() -> None:
-    """Ten among a thousand numbers say nothing about the bounds; eleven may."""
+    """Five among five hundred numbers of a dimension say nothing about its bounds; six may."""
     actions = np.zeros((2, 250, 2))
     actions[0, :5] = 10.0
     assert problem(made(actions.tolist())).action_bounds is None
     actions[0, 5, 0] = 10.0
-    assert problem(made(actions.tolist())).action_bounds == ActionBounds((0.0, 0.0), (10.0, 10.0))
+    assert problem(made(actions.tolist())).action_bounds == ActionBounds((0.0, -1.0), (10.0, 1.0))
 
 
 def test_actions_in_range_are_as_they_were(odd_episodes: Episodes, tmp_path: Path) -> None:
@@ -139,7 +148,7 @@ def test_minaris_action_space_declares_them(
     assert open_problem(None, Path("back.npz"), 0.5).action_bounds == WIDE
     narrow = made([[[0.5, 0.5]], [[-0.5, 0.5], [1.0, 0.0]]])
     minari.export(narrow, "me/narrow-v0", goal_threshold=0.5, action_bounds=WIDE)
-    assert open_problem(None, Path("minari:me/narrow-v0")).action_bounds is None
+    assert open_problem(None, Path("minari:me/narrow-v0")).action_bounds == WIDE, "as declared"
 
 
 def test_the_scale_travels_with_the_agent(
@@ -199,3 +208,67 @@ def test_robots_take_no_other_bounds(tmp_path: Path) -> None:
     goatrl.train("bc", large, out=tmp_path / "reach", **QUICK)
     with pytest.raises(GoatError, match="does not fit reach-left-right: its data has actions"):
         finetune.plan(Run(tmp_path / "reach"), where="reach-left-right")
+
+
+def test_declared_bounds_of_one_are_bounds(tmp_path: Path) -> None:
+    """Actions a little beyond them are not scaled by their own range."""
+    episodes = made([[[0.5, -1.0], [1.02, 0.3]], [[1.02, 0.1], [0.2, 0.9]]])
+    datasets.save(episodes, tmp_path / "unit.npz", ActionBounds((-1.0, -1.0), (1.0, 1.0)))
+    found = open_problem(None, tmp_path / "unit.npz", 0.5)
+    assert found.action_bounds is None
+    assert found.episodes.checksum() == episodes.checksum()
+    assert problem(episodes).action_bounds is not None, "without a declaration, by their range"
+
+
+def test_one_dimension_is_scaled_though_the_others_hide_it() -> None:
+    actions = np.zeros((100, 24))
+    actions[:19, -1] = 40.0  # 0.8 % of all components
+    bounds = own_bounds(actions)
+    assert bounds is not None
+    assert bounds.low == (*[-1.0] * 23, 0.0)
+    assert bounds.high == (*[1.0] * 23, 40.0)
+    actions[1:, -1] = 0.0  # a single outlier
+    assert own_bounds(actions) is None
+
+
+def test_bounds_between_which_nothing_can_be_told_are_refused() -> None:
+    with pytest.raises(GoatError, match="too near to each other or too large"):
+        without_group(wide(), 0.5, ActionBounds((-1e-320,) * 2, (1e-320,) * 2))
+
+
+def test_a_symmetry_is_declared_in_the_units_of_the_data(tmp_path: Path) -> None:
+    """Of actions from -2 to 6, the mirror at 0 is the one at -1 of those in [-1, 1]."""
+    file = tmp_path / "mirror.toml"
+    file.write_text("[[reflection]]\nobservation = { 0 = 0.0 }\naction = { 0 = 0.0 }\n")
+    bounds = ActionBounds((-2.0, -1.0), (6.0, 1.0))
+    (found,) = json.loads(declared_symmetry(file, None, bounds))["reflection"]
+    assert found == {"observation": {"0": 0.0}, "action": {"0": -1.0}}
+    raw = np.array([[1.5, 0.0]])
+    mirrored = bounds.scaled(raw * [-1, 1])
+    np.testing.assert_allclose(-1.0 - bounds.scaled(raw)[:, 0], mirrored[:, 0])
+    (same,) = json.loads(declared_symmetry(file, None))["reflection"]
+    assert same["action"] == {"0": 0.0}
+
+
+def test_minari_keeps_what_was_declared_and_what_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-0.5, 0.5, (20, 10, 2))
+    small = made(actions.tolist())
+    actions[0, 0, 0] = 50.0
+    outlier = made(actions.tolist())
+    declared = ActionBounds((-3.0,) * 2, (3.0,) * 2)
+    for name, episodes, bounds in (("small", small, declared), ("outlier", outlier, None)):
+        minari.export(episodes, f"me/{name}-v0", goal_threshold=0.5, action_bounds=bounds)
+        found = open_problem(None, Path(f"minari:me/{name}-v0"))
+        assert found.action_bounds == bounds
+
+
+def test_a_file_of_other_bounds_does_not_fit_a_group(tmp_path: Path) -> None:
+    group = "pointreach-non-expert-10"
+    own = datasets.of_group(tasks.get(group))
+    datasets.save(own, tmp_path / "wide.npz", ActionBounds((-3.0,) * 2, (3.0,) * 2))
+    with pytest.raises(GoatError, match="it declares other bounds of actions than -1 and 1"):
+        open_problem(group, tmp_path / "wide.npz")

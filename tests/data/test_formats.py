@@ -232,6 +232,14 @@ def declares_too_much(file: h5py.File) -> None:
     file.create_dataset("data/demo_9/actions", (2**45, 2), "f4", chunks=(1, 2))
 
 
+def numbers_of_another_file(file: h5py.File) -> None:
+    demo = file["data/demo_9"]
+    shape, kind = demo["actions"].shape, demo["actions"].dtype
+    Path("secret").write_bytes(bytes(demo["actions"].nbytes))
+    del demo["actions"]
+    demo.create_dataset("actions", shape, kind, external=[("secret", 0, h5py.h5f.UNLIMITED)])
+
+
 def other_keys(file: h5py.File) -> None:
     del file["data/demo_10/obs/arm"]
 
@@ -254,6 +262,7 @@ def other_lengths(file: h5py.File) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (numbers_of_another_file, "it takes its numbers from other files"),
         (declares_too_much, "declares .* GiB, more than this machine's memory"),
         (other_keys, "is damaged or not a robomimic dataset"),
         (no_demonstrations, "it has no demonstrations"),

@@ -246,6 +246,29 @@ def test_an_environment_with_another_threshold_is_another_place(tmp_path: Path) 
     with pytest.raises(GoatError, match="share no evaluated episodes"):
         comparison.compare([near, far])
     assert [place.title for place in comparison.compare([near, again]).places] == ["Own-v0"]
+    flagged = point_episodes({"Own-v0 (success=flag)": [[1, 0], [1, 1]]})
+    judged = [
+        evaluated(
+            tmp_path / f"flag-{threshold}", flagged, problem=open_problem(None, file, threshold)
+        )
+        for threshold in (0.5, 1.0)
+    ]
+    assert comparison.compare(judged).places, "its own flag decides there"
+
+
+def test_a_page_leaves_out_what_cannot_be_compared(tmp_path: Path) -> None:
+    file = tmp_path / "mine.npz"
+    datasets.save(open_problem(GROUP, None).episodes, file)
+    table = point_episodes({"Own-v0": [[1, 0], [1, 1]]})
+    for name, threshold in (("near", 0.5), ("again", 0.5), ("far", 1.0), ("old", 1.0)):
+        evaluated(tmp_path / name, table, step=8, problem=open_problem(None, file, threshold))
+    checkpoint.save(tmp_path / "old" / "checkpoint.safetensors", {"x": np.zeros(1)}, {"step": 12})
+    folders = [tmp_path / name for name in ("near", "again", "far", "old")]
+    first, second = shown.sections(folders)
+    assert (len(first["algorithms"]), len(second["algorithms"])) == (2, 1)
+    assert first["name"] != second["name"]
+    for section in (first, second):
+        assert [note for note in section["notes"] if "left out" in note and "/old was" in note]
 
 
 def test_what_cannot_be_compared_is_one_line(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ what does not work.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,22 +18,24 @@ from goatrl.data.problems import Problem
 from goatrl.evaluation import environment_group, environments
 from goatrl.evaluation.environment_group import group_of
 from goatrl.evaluation.environments import Environment
+from goatrl.experiments import export as cards
 from goatrl.experiments.loading import of_run
 from goatrl.learn.parameters import stack
 from goatrl.robots import Finetuning
-from goatrl.runs import finetune
+from goatrl.runs import export, finetune
 from goatrl.runs.folder import Interrupted
 from goatrl.runs.offline import Run, configure
 from goatrl.runs.online import OnlineRun
 from goatrl.tasks import draw_mix
 from goatrl.training.offline import act
-from goatrl.types import GoatError, Settings, Spec, make_episodes
+from goatrl.types import ActionBounds, GoatError, Settings, Spec, make_episodes
 from helpers import error_line, goat
 from worlds import HORIZON, THRESHOLD
 
 SPEC = Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=HORIZON, goal_threshold=THRESHOLD)
 POINT = Environment("worlds:worlds/Point-v0")
 EPISODES = 12
+MADE = export.Exported(b"", {"goatrl": "0"}, 0.0, "NumPy")
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +61,20 @@ def trained(folder: Path) -> Run:
     )
     run.train(config, problem)
     return run
+
+
+def test_fine_tuned_agents_act_in_the_units_of_their_data(tmp_path: Path) -> None:
+    run = trained(tmp_path / "run")
+    config = run.config()
+    wide = dataclasses.replace(config, action_bounds=ActionBounds((0.0, -2.0), (4.0, 2.0)))
+    run.write_config(wide)
+    where = Environment("worlds:worlds/Wide-v0")
+    list(OnlineRun(tmp_path / "online").train(finetune.plan(run, "own", where, EPISODES)))
+    found = of_run(tmp_path / "online")
+    assert found.action_bounds == wide.action_bounds
+    observation, goal = np.zeros((2, 2))
+    assert 0.0 <= found.policy(0)(observation, goal)[0] <= 4.0
+    assert "in `worlds:worlds/Wide-v0`" in "\n".join(cards._card(found, 0, MADE, "policy.py"))
 
 
 def test_a_start_is_a_seed_and_decides_the_goal() -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
+from rich.markup import escape
 from rich.table import Table
 from tyro.conf import arg
 
@@ -150,7 +151,9 @@ class Ablate:
             ladder.append(top)
         declared = problem.group is not None and problem.group.family.symmetry is not None
         if self.symmetry is not None or declared:
-            text = declared_symmetry(self.symmetry or "declared", problem.group)
+            text = declared_symmetry(
+                self.symmetry or "declared", problem.group, problem.action_bounds
+            )
             numbers = {**top.overrides, "symmetry": text}
             ladder.append(dataclasses.replace(top, label="+symmetry", overrides=numbers))
         return ladder
@@ -222,7 +225,7 @@ def verdict(rung: Rung, added: Interval) -> Outcome:
 def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     """Print the table, and write it with its figure."""
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|---|---:|---:|---:|---|---:|"]
-    shown = Table(title=about, title_justify="left")
+    shown = Table(title=escape(about), title_justify="left")
     for heading in (name for name in HEADINGS if name != INTERVAL):  # which stands below
         left = heading in ("rung", "algorithm", "verdict")
         shown.add_column(heading, justify="left" if left else "right", no_wrap=True)

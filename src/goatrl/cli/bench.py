@@ -150,10 +150,10 @@ def publish(chosen: Experiment, folder: Path, planned: Sequence[Planned]) -> Non
     if published is None:  # all have diverged
         return
     for each in published.shown:
-        console.print(each, highlight=False)
+        console.print(each, highlight=False, markup=True)
     print_verdicts(published.verdicts)
     for note in published.notes:
-        console.print(note, highlight=False)
+        console.print(note, highlight=False, markup=True)
     for name, text in published.files.items():
         write_text(folder / name, text)
     by_folder: dict[Path, list[str]] = {}
@@ -170,7 +170,9 @@ def print_verdicts(verdicts: Sequence[Verdict]) -> None:
         if verdict.outcome in colors:
             mark = f"[{colors[verdict.outcome]}]{verdict.outcome}[/{colors[verdict.outcome]}]"
             console.print(
-                f"{mark}: {escape(f'{verdict.claim} ({verdict.evidence})')}", highlight=False
+                f"{mark}: {escape(f'{verdict.claim} ({verdict.evidence})')}",
+                highlight=False,
+                markup=True,
             )
     unchecked = sum(verdict.outcome == Outcome.NOT_CHECKED for verdict in verdicts)
     if unchecked:

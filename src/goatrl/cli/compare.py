@@ -50,7 +50,7 @@ def show_comparison(folders: Sequence[Path]) -> comparison.Comparison:
     """Print the table of some runs."""
     found = comparison.compare([comparison.read(folder) for folder in folders])
     for note in found.notes:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(f"note: {note}", highlight=False)
     console.print(shown.terminal(found))
     console.print(shown.key(found), style="dim", highlight=False)
     return found

@@ -16,7 +16,17 @@ from goatrl import algorithms
 from goatrl.data.problems import Problem
 from goatrl.types import Episodes, GoatError
 
-console = Console()
+
+class Terminal(Console):
+    """Prints text as it is: the names of files may look like markup. Where text has some, say
+    markup=True; the cells of tables do.
+    """
+
+    def print(self, *objects: Any, markup: bool | None = False, **options: Any) -> None:
+        super().print(*objects, markup=markup, **options)
+
+
+console = Terminal()
 
 OwnAlgorithm = Annotated[
     Path | None,
@@ -95,7 +105,7 @@ def dataset_files(texts: Sequence[str]) -> dict[str, Path]:
 
 def progress_bar() -> Progress:
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=10),
         TaskProgressColumn(),
         TextColumn("[dim]{task.fields[losses]}[/dim]"),

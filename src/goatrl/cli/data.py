@@ -131,7 +131,10 @@ class DataVerify:
             )
             color = {"not listed": "yellow", "same": "green", "differs": "red"}[verdict]
             console.print(
-                f"[{color}]{verdict}[/{color}] {name} {checksum}", highlight=False, soft_wrap=True
+                f"[{color}]{verdict}[/{color}] {escape(name)} {checksum}",
+                highlight=False,
+                soft_wrap=True,
+                markup=True,
             )
             if verdict == "differs":
                 differing.append(name)
@@ -260,7 +263,7 @@ class DataInfo:
         if group is not None:
             group.check_fits(episodes.spec(group.spec.goal_threshold), self.data)
         own = None if self.data in tasks.groups() else datasets.goal_threshold(self.data)
-        table = Table(title=self.data, title_justify="left", show_header=False)
+        table = Table(title=escape(self.data), title_justify="left", show_header=False)
         table.add_column(no_wrap=True)
         table.add_column(overflow="fold")  # a checksum is shown whole
         for name, value in describe(episodes, group, own).items():
@@ -321,7 +324,7 @@ class DataCheck:
         for each in found:
             mark = "[red]✗[/red]" if each.fatal else "[yellow]![/yellow]"
             line = escape(f"{each.what}; {each.advice}")
-            console.print(f"{mark} {line}", highlight=False, soft_wrap=True)
+            console.print(f"{mark} {line}", highlight=False, soft_wrap=True, markup=True)
         if not found:
             console.print("nothing suspicious")
         if threshold is None:
@@ -460,7 +463,7 @@ class BrokenSymmetry(GoatError):
 
 def show_check(title: str, chosen: Map, found: Checked) -> None:
     """One row per column of the observation; those that break are named below."""
-    table = Table(title=f"{title}, {found.rows} transitions", title_justify="left")
+    table = Table(title=escape(f"{title}, {found.rows} transitions"), title_justify="left")
     for heading in ("column", "becomes", "error", "seen through it", "ratio", ""):
         table.add_column(heading, justify="left" if heading in ("becomes", "") else "right")
     for column, ratio in enumerate(found.ratio):

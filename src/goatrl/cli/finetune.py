@@ -90,7 +90,6 @@ class Finetune:
         console.print(
             f"evaluate it: goat evaluate {self.out}{option}",
             highlight=False,
-            markup=False,
             soft_wrap=True,
         )
 

@@ -67,7 +67,7 @@ class LiveTable:
     def _print(self, text: str) -> None:
         if not console.is_terminal:
             minutes = (time.monotonic() - self.started) / 60
-            console.print(f"{minutes:6.1f} min  {text}", markup=False, soft_wrap=True)
+            console.print(f"{minutes:6.1f} min  {text}", soft_wrap=True)
 
     @staticmethod
     def _state(progress: Progress) -> Text:

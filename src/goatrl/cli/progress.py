@@ -98,7 +98,7 @@ class Lines:
         return f"{estimate.duration((now - at) / (step - first) * (self.total - step))} left"
 
     def _print(self, text: str) -> None:
-        console.print(f"{self.title}: {text}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{self.title}: {text}", highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         pass

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import pyarrow as pa
+from rich.markup import escape
 from rich.table import Table
 from tyro.conf import Positional, UseAppendAction, arg
 
@@ -103,7 +104,7 @@ class TrainingOptions:
     def _symmetry(self, problem: Problem) -> dict[str, str]:
         if self.symmetry is None:
             return {}
-        text = declared_symmetry(self.symmetry, problem.group)
+        text = declared_symmetry(self.symmetry, problem.group, problem.action_bounds)
         symmetry.read(text, problem.spec)  # refused before anything is trained
         return {"symmetry": text}
 
@@ -161,7 +162,7 @@ def note_actions(problem: Problem) -> None:
     """Print a note on what becomes of actions, if there is one."""
     note = about_actions(problem)
     if note:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(f"note: {note}", highlight=False)
 
 
 def train_with_progress(
@@ -243,7 +244,7 @@ class Evaluate:
             console.print(f"{self.folder} {trained.unfinished}")
         table = evaluate_agents(trained, where, self.tasks, self.episodes)
         name = where.label if isinstance(where, TaskGroup) else where.id
-        results = Table(title=f"{trained.label} on {name}", title_justify="left")
+        results = Table(title=escape(f"{trained.label} on {name}"), title_justify="left")
         for heading in ("task", "split", "success", "return", "episodes"):
             results.add_column(heading, justify="left" if heading in ("task", "split") else "right")
         for each in per_task(table):
@@ -281,7 +282,7 @@ def check_place(
     count = environments.EPISODES if episodes is None else episodes
     note = environments.check(where, spec, count, bounds)
     if note:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(f"note: {note}", highlight=False)
 
 
 def evaluate_agents(

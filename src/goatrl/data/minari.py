@@ -11,8 +11,10 @@ truncations                     at the last action of any other
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import errno
+import json
 import math
 import os
 import shutil
@@ -80,10 +82,20 @@ def goal_threshold(name: str) -> float | None:
     )
 
 
-def action_bounds(name: str) -> ActionBounds | None:
-    """The bounds of the action space, if it has any."""
-    space = _open(name).action_space
-    if not isinstance(space, Box) or not (np.isfinite(space.low) & np.isfinite(space.high)).all():
+def action_bounds(name: str, largest: float) -> ActionBounds | None:
+    """The bounds of actions of which this is the largest: as `export` writes them into the
+    metadata; those of others' action spaces count only if actions exceed [-1, 1].
+    """
+    dataset = _open(name)
+    if "goatrl_version" in dataset.storage.metadata:
+        declared = json.loads(str(dataset.storage.metadata.get("action_bounds", "null")))
+        return None if declared is None else ActionBounds.of(**declared)
+    space = dataset.action_space
+    if (
+        largest <= 1.0
+        or not isinstance(space, Box)
+        or not (np.isfinite(space.low) & np.isfinite(space.high)).all()
+    ):
         return None
     return ActionBounds.of(space.low, space.high)
 
@@ -124,6 +136,7 @@ def export(
         "goal_threshold": goal_threshold,
         "episodes_sha256": checksum,
         "goatrl_version": goatrl.__version__,
+        "action_bounds": json.dumps(action_bounds and dataclasses.asdict(action_bounds)),
         **_environments(group),
     }
     try:

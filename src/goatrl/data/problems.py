@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,12 @@ def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
     return found
 
 
-def declared_symmetry(source: str | Path, group: TaskGroup | None) -> str:
+def declared_symmetry(
+    source: str | Path, group: TaskGroup | None, bounds: ActionBounds | None = None
+) -> str:
     """A symmetry as `learn.symmetry` reads it: of a TOML file, or "declared" for that of the task
-    group's robot.
+    group's robot. It is declared in the units of the data; where actions are scaled from bounds, so
+    are its sums.
     """
     if str(source) == "declared":
         found = None if group is None else group.family.symmetry
@@ -79,7 +83,34 @@ def declared_symmetry(source: str | Path, group: TaskGroup | None) -> str:
             raise GoatError(f"cannot read the symmetry in {source}: {error}") from None
         if not found:
             raise GoatError(f"{source} declares no symmetry; docs/inputs.md shows how")
+    if bounds is not None:
+        found = _of_scaled_actions(found, bounds)
     return json.dumps(found, sort_keys=True, separators=(",", ":"), default=str)
+
+
+def _of_scaled_actions(declared: Mapping[str, Any], bounds: ActionBounds) -> dict[str, Any]:
+    """The same maps of actions in [-1, 1]. What is malformed stays so; it is refused later."""
+
+    def scaled(column: str, total: float) -> float:
+        low, high = bounds.low[int(column)], bounds.high[int(column)]
+        return 2.0 * (total - low - high) / (high - low)
+
+    def sums(actions: Any) -> Any:
+        try:
+            return {column: scaled(column, total) for column, total in actions.items()}
+        except (AttributeError, IndexError, TypeError, ValueError):
+            return actions
+
+    reflections = declared.get("reflection")
+    if not isinstance(reflections, list):
+        return dict(declared)
+    mapped = [
+        {**each, "action": sums(each["action"])}
+        if isinstance(each, dict) and "action" in each
+        else each
+        for each in reflections
+    ]
+    return {**declared, "reflection": mapped}
 
 
 def open_problem(
@@ -106,6 +137,12 @@ def open_problem(
         return without_group(episodes, threshold, datasets.action_bounds(data, episodes))
     known = tasks.get(group)
     episodes = datasets.of_group(known) if data is None else datasets.load(data)
+    bounds = None if data is None else datasets.action_bounds(data, episodes)
+    if bounds is not None and not bounds.native:
+        raise GoatError(
+            f"{data} does not fit {group}: it declares other bounds of actions than -1 and 1, "
+            "which robots take; train without --group"
+        )
     spec = episodes.spec(known.spec.goal_threshold if goal_threshold is None else goal_threshold)
     known.check_fits(spec, str(data))
     return Problem(episodes, spec, known.settings, known)
@@ -119,7 +156,9 @@ def without_group(
     """
     actions = np.asarray(episodes.actions)
     taken = episodes.at(*episodes.steps())
-    bounds = declared or own_bounds(actions[taken])
+    bounds = own_bounds(actions[taken]) if declared is None else declared
+    if bounds is not None and bounds.native:
+        bounds = None
     if bounds is not None:
         if len(bounds.low) != actions.shape[-1]:
             raise GoatError(
@@ -127,20 +166,26 @@ def without_group(
                 f"{actions.shape[-1]}"
             )
         scaled = np.zeros_like(actions)
-        scaled[taken] = bounds.scaled(actions[taken])
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            scaled[taken] = bounds.scaled(actions[taken])
+        if not np.isfinite(scaled).all():
+            raise GoatError(
+                "actions cannot be scaled from their bounds, which are too near to each other or "
+                "too large; declare others"
+            )
         episodes = dataclasses.replace(episodes, actions=scaled)  # type: ignore[arg-type]
     spec = episodes.spec(goal_threshold)
     return Problem(episodes, spec, Settings(), None, bounds, declared is not None)
 
 
 def own_bounds(actions: np.ndarray) -> ActionBounds | None:
-    """The range of actions (…, action_dim) in every dimension, but −1 and 1 where they lie within;
+    """The range of actions (N, action_dim) in every dimension, but −1 and 1 where they lie within;
     None if all do. A few that do not are outliers, by which nobody should scale all others.
     """
-    if (np.abs(actions) > 1.0).mean() <= OUTLIERS:
+    inside = (np.abs(actions) > 1.0).mean(axis=0) <= OUTLIERS
+    if inside.all():
         return None
     low, high = actions.min(axis=0).astype(np.float64), actions.max(axis=0).astype(np.float64)
-    inside = (low >= -1.0) & (high <= 1.0)
     apart = np.where(low == high, 1.0, 0.0)  # what is constant has no range
     return ActionBounds.of(np.where(inside, -1.0, low - apart), np.where(inside, 1.0, high + apart))
 

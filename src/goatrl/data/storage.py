@@ -101,14 +101,10 @@ def goal_threshold(source: Path | str) -> float | None:
 
 
 def action_bounds(source: Path | str, episodes: Episodes) -> ActionBounds | None:
-    """The bounds of the actions of a dataset that was loaded, if it declares others than −1 and 1.
-
-    Those of Minari's action space count only if actions exceed [-1, 1].
-    """
+    """The bounds of the actions of a dataset that was loaded, if it declares them."""
     if minari.is_id(source):
-        if np.abs(np.asarray(episodes.actions)).max() <= 1.0:
-            return None
-        return minari.action_bounds(str(source).removeprefix(minari.PREFIX))
+        largest = float(np.abs(np.asarray(episodes.actions)).max())
+        return minari.action_bounds(str(source).removeprefix(minari.PREFIX), largest)
     if Path(source).suffix != ".npz":
         return None
     try:

@@ -66,6 +66,8 @@ def _demos(data: Any, path: Path) -> Episodes:
     if not keys:
         raise GoatError("its observations are no rows of numbers (images are not read)")
     wanted = [data[name][part] for name in names for part in ("actions", *_keys(data[name], keys))]
+    if any(array.is_virtual or array.external for array in wanted):
+        raise GoatError("it takes its numbers from other files, which are not read")
     check_fits_memory(sum(array.size * array.dtype.itemsize for array in wanted), path)
     observations, actions = [], []
     for name in names:

@@ -278,6 +278,11 @@ class _Task:
         return np.array([[at[seed, e] for e in episodes] for seed in self.seeds], float)
 
 
+def rules(run: EvaluatedRun) -> frozenset[tuple[str, tuple[Any, ...]]]:
+    """On what a run was evaluated: runs of the same are compared on all of it."""
+    return frozenset((name, task.rule) for name, task in _by_task(run).items())
+
+
 def _by_task(run: EvaluatedRun) -> dict[str, _Task]:
     names = np.asarray(run.episodes.column("task").to_pylist())
     spec = run.about["spec"]
@@ -285,8 +290,10 @@ def _by_task(run: EvaluatedRun) -> dict[str, _Task]:
     for name in dict.fromkeys(names.tolist()):
         rows = run.episodes.filter(names == name)
         split = rows.column("split")[0].as_py()
-        # Tasks bring their own threshold and horizon; in an environment they are the data's.
-        rule = () if split else (spec["goal_threshold"], spec["horizon"])
+        # Tasks bring their own threshold and horizon; in an environment they are the data's, but
+        # for what its name says otherwise (`Environment.settings`).
+        threshold = None if "success=flag" in name else spec["goal_threshold"]
+        rule = () if split else (threshold, None if "horizon=" in name else spec["horizon"])
         found[name] = _Task(split, rule, rows, run.seeds)
     return found
 

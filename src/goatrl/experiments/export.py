@@ -189,9 +189,15 @@ def _data(about: Mapping[str, Any], horizon: int, threshold: float) -> Iterator[
     if "by" in about:
         how = "its own algorithm" if about["by"] == "own" else f"`{_line(about['by'])}`"
         yield (
-            f"\nFine-tuned online by {how} on the tasks of `{_line(about['group'])}`, "
+            f"\nFine-tuned online by {how} {_where(about)}, "
             f"{about['episodes']:,} episodes for each seed."
         )
+
+
+def _where(about: Mapping[str, Any]) -> str:
+    if about["group"] is None:
+        return f"in `{_line(about['environment']['id'])}`"
+    return f"on the tasks of `{_line(about['group'])}`"
 
 
 def _source(group: str | None, data: str | None) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 
 from goatrl import tasks
 from goatrl.experiments import paper
@@ -196,15 +197,18 @@ def resampled_improvement(
     return np.asarray(found)
 
 
-def increment(
-    after: np.ndarray, before: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
-) -> Interval:
-    """What one adds to the mean of another, seed by seed: (seeds,). They are paired: the same seeds
-    are drawn for both.
+def increment(after: np.ndarray, before: np.ndarray, level: float = LEVEL) -> Interval:
+    """What one adds to the mean of another, seed by seed: (seeds,). Seeds are paired.
+
+    The interval is Student's: of two or three seeds, which users begin with, all resamples often
+    lie on the same side of zero by chance alone.
     """
     added = (after - before).round(12)  # what is nothing is exactly that
-    drawn = added[drawn_seeds(len(added), resamples, seed)]
-    return percentiles(added.mean(), drawn.mean(axis=-1))
+    count, mean = len(added), float(added.mean())
+    if count < 2:
+        return Interval(mean, mean, mean)
+    reach = stats.t.ppf((1 + level) / 2, count - 1) * added.std(ddof=1) / np.sqrt(count)
+    return Interval(mean, mean - float(reach), mean + float(reach))
 
 
 def percentiles(value: Value, drawn: np.ndarray, level: float = LEVEL) -> Interval:

@@ -7,6 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.markup import escape
@@ -25,6 +26,7 @@ from goatrl.experiments.statistics import Interval
 from goatrl.report.presentation import Json
 from goatrl.report.shared import page_part, rounded, shown_metric, span
 from goatrl.runs.folder import RunFolder
+from goatrl.types import GoatError
 
 DECIMALS = {"success": 2, "return": 1}
 
@@ -111,22 +113,38 @@ LONGEST = 18  # letters of a label beside a chart
 
 def sections(folders: Sequence[Path]) -> list[Json]:
     """The runs of `goat train` among some folders that are evaluated: those of a folder that were
-    evaluated on the same tasks beside each other.
+    evaluated on the same tasks beside each other. One that cannot be read is left out, with a note.
     """
-    found: dict[tuple[Path, frozenset[str]], list[EvaluatedRun]] = {}
+    found: dict[tuple[Path, frozenset[Any]], list[EvaluatedRun]] = {}
+    left_out: dict[Path, list[str]] = {}
     for folder in folders:
-        run = RunFolder(folder)
-        if run.episodes_path.exists() and "checksum" in run.about():
-            read = comparison.read(folder)
-            tasks = frozenset(read.episodes.column("task").to_pylist())
-            found.setdefault((folder.resolve().parent, tasks), []).append(read)
+        run, parent = RunFolder(folder), folder.resolve().parent
+        try:
+            if run.episodes_path.exists() and "checksum" in run.about():
+                read = comparison.read(folder)
+                found.setdefault((parent, comparison.rules(read)), []).append(read)
+        except GoatError as error:
+            left_out.setdefault(parent, []).append(f"left out: {error}")
     parents, described = Counter(parent for parent, _ in found), []
     names = Counter(parent.name for parent in parents)
-    for (parent, tasks), runs in found.items():
+    for (parent, rules), runs in found.items():
         where = parent.name if names[parent.name] == 1 else str(parent)
-        on = f" on {', '.join(sorted(tasks))}" if parents[parent] > 1 else ""
-        described.append(describe(f"runs in {where}{on}", comparison.compare(runs)))
-    return described
+        tasks = ", ".join(sorted(name for name, _ in rules))
+        on = f" on {tasks}" if parents[parent] > 1 else ""
+        about = describe(f"runs in {where}{on}", comparison.compare(runs))
+        described.append({**about, "notes": [*about["notes"], *left_out.get(parent, ())]})
+    return _with_names_of_their_own(described)
+
+
+def _with_names_of_their_own(sections: Sequence[Json]) -> list[Json]:
+    """Sections of the same name, of tasks whose episodes end differently, are numbered."""
+    seen: Counter[str] = Counter()
+    named = []
+    for each in sections:
+        seen[each["name"]] += 1
+        number = seen[each["name"]]
+        named.append({**each, "name": f"{each['name']} ({number})"} if number > 1 else each)
+    return named
 
 
 def describe(name: str, found: Comparison) -> Json:

@@ -26,7 +26,7 @@ from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Members, init
 from goatrl.training.online import Schedule
-from goatrl.types import Algorithm, GoatError, Spec, TrainState, unknown
+from goatrl.types import ActionBounds, Algorithm, GoatError, Spec, TrainState, unknown
 
 WAYS = ("ddpg_her", "own")
 EPISODES = 4_000  # of each seed: 196,000 environment steps
@@ -130,6 +130,7 @@ def agents(run: OnlineRun) -> Agents:
         spec,
         name,
         unfinished,
+        ActionBounds.of(**about["action_bounds"]) if "action_bounds" in about else None,
     )
 
 
@@ -263,7 +264,9 @@ def _place(group: TaskGroup) -> dict[str, object]:
     if not isinstance(family, EnvironmentFamily):
         return {"group": group.name}
     where = {"id": family.environment.id, "arguments": dict(family.environment.arguments)}
-    return {"group": None, "environment": where, "spec": dataclasses.asdict(group.spec)}
+    bounds = family.action_bounds
+    scale = {} if bounds is None else {"action_bounds": dataclasses.asdict(bounds)}
+    return {"group": None, "environment": where, "spec": dataclasses.asdict(group.spec), **scale}
 
 
 def _origin(config: RunConfig, by: str, **more: str) -> dict[str, object]:
