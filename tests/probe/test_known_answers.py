@@ -109,6 +109,19 @@ def test_a_goal_beyond_the_data_is_reached(name: str) -> None:
     np.testing.assert_allclose(np.asarray(position), np.asarray(goals), atol=0.5)
 
 
+NEWER = ["gcivl"]
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_a_goal_within_the_data_is_reached(name: str) -> None:
+    algorithm, state = fit(name, line_world(4.0), 0.5, 800)
+    goals = jnp.asarray([[-2.0], [1.2], [3.0]])
+    position = jnp.zeros_like(goals)
+    for _ in range(12):
+        position = position + normalize.act(algorithm, state, position, goals)
+    np.testing.assert_allclose(np.asarray(position), np.asarray(goals), atol=0.5)
+
+
 def test_data_selection_forgets_the_bad_half() -> None:
     """Half of the data walks away from its goal; plain imitation averages to standing still,
     weighted imitation does not.

@@ -1,0 +1,47 @@
+"""The newer algorithms against NumPy, written again from their equations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from algorithms.in_numpy import assert_same_updates, network, scalars
+from goatrl.types import Batch
+
+DISCOUNT = 0.98
+
+
+def bootstrapped(batch: Batch, later: np.ndarray) -> np.ndarray:
+    """−1 a step up to the goal. Where an episode was ended, nothing is reached any more."""
+    later = np.where(batch.ended == 1, -1.0 / (1.0 - DISCOUNT), later)
+    return np.where(batch.reward == 1, 0.0, -1.0 + DISCOUNT * later)
+
+
+def expectile_v(params: Any, target: Any, batch: Batch, tau: float) -> float:
+    old, later = (
+        scalars(target, seen, batch.goal) for seen in (batch.observation, batch.next_observation)
+    )
+    advantage = bootstrapped(batch, later.min(axis=0)) - old.mean(axis=0)
+    error = bootstrapped(batch, later) - scalars(params, batch.observation, batch.goal)
+    return float((np.where(advantage < 0, 1 - tau, tau) * error**2).mean(axis=-1).sum())
+
+
+def clone(policy: Any, batch: Batch, weight: Any) -> float:
+    """Weighted imitation towards the policy's goals."""
+    action = np.tanh(network(policy, batch.observation, batch.policy_goal))
+    return float((weight * ((batch.action - action) ** 2).mean(axis=-1)).mean())
+
+
+def test_gcivl() -> None:
+    def loss(params: Any, still: Any, target: Any, batch: Batch) -> float:
+        here, there = (
+            scalars(still["value"], seen, batch.policy_goal).mean(axis=0)
+            for seen in (batch.observation, batch.next_observation)
+        )
+        there = np.where(batch.ended == 1, -1.0 / (1.0 - DISCOUNT), there)
+        weight = np.minimum(np.exp(10.0 * (there - here)), 100.0)
+        value = expectile_v(params["value"], target["value"], batch, 0.9)
+        return value + clone(params["policy"], batch, weight)
+
+    assert_same_updates("gcivl", loss)
