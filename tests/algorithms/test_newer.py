@@ -45,3 +45,34 @@ def test_gcivl() -> None:
         return value + clone(params["policy"], batch, weight)
 
     assert_same_updates("gcivl", loss)
+
+
+def extracted(params: Any, still: Any, batch: Batch, values: Any, alpha: float) -> float:
+    """DDPG+BC towards the policy's goals; `values` is a function of actions: (B, D) → (N, B)."""
+    action, as_it_was = (
+        np.tanh(network(each["policy"], batch.observation, batch.policy_goal))
+        for each in (params, still)
+    )
+    scale = np.abs(values(as_it_was).min(axis=0)).mean() + 1e-6
+    squares = ((batch.action - action) ** 2).sum(axis=-1)
+    return float(-values(action).min(axis=0).mean() / scale + alpha * 0.5 * squares.mean())
+
+
+def test_gciql() -> None:
+    def loss(params: Any, still: Any, target: Any, batch: Batch) -> float:
+        now, goal = batch.observation, batch.goal
+        q = scalars(target["value"]["q"], now, goal, batch.action).min(axis=0)
+        error = q - scalars(params["value"]["v"], now, goal)
+        v_loss = (np.where(error < 0, 0.1, 0.9) * error**2).mean()
+        aim = bootstrapped(batch, scalars(still["value"]["v"], batch.next_observation, goal))
+        q_error = scalars(params["value"]["q"], now, goal, batch.action) - aim
+        policy = extracted(
+            params,
+            still,
+            batch,
+            lambda action: scalars(still["value"]["q"], now, batch.policy_goal, action),
+            1.0,
+        )
+        return float(v_loss + (q_error**2).mean(axis=-1).sum() + policy)
+
+    assert_same_updates("gciql", loss)
