@@ -76,3 +76,22 @@ def test_gciql() -> None:
         return float(v_loss + (q_error**2).mean(axis=-1).sum() + policy)
 
     assert_same_updates("gciql", loss)
+
+
+def test_hiql() -> None:
+    def loss(params: Any, still: Any, target: Any, batch: Batch) -> float:
+        now, ahead, way = batch.observation, batch.extra_goals["ahead"], batch.extra_goals["way"]
+
+        def weight(later: np.ndarray, goal: np.ndarray) -> np.ndarray:
+            won = scalars(still["value"], later, goal) - scalars(still["value"], now, goal)
+            return np.minimum(np.exp(3.0 * won.mean(axis=0)), 100.0)
+
+        action = np.tanh(network(params["policy"]["low"], now, ahead))
+        subgoal = network(params["policy"]["high"], now, batch.policy_goal)
+        low = weight(batch.next_observation, ahead) * ((batch.action - action) ** 2).mean(axis=-1)
+        far = weight(batch.extra_observations["way"], batch.policy_goal)
+        high = far * ((way - subgoal) ** 2).mean(axis=-1)
+        value = expectile_v(params["value"], target["value"], batch, 0.7)
+        return float(value + low.mean() + high.mean())
+
+    assert_same_updates("hiql", loss)
