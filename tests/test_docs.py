@@ -17,6 +17,7 @@ from goatrl import algorithms, cli, learn, tasks, types
 from goatrl.algorithms import registry
 from goatrl.experiments import curves, finetuning, grid, suites, timing
 from goatrl.learn import (
+    contrastive,
     expectiles,
     policies,
     quantile,
@@ -168,6 +169,7 @@ def test_every_function_that_the_docs_name_exists() -> None:
         "quantile": quantile,
         "policies": policies,
         "expectiles": expectiles,
+        "contrastive": contrastive,
     }
     named = re.findall(rf"`({'|'.join(rooms)})\.(\w+)`", page)
     assert len(named) >= 15
@@ -181,7 +183,7 @@ def test_the_references_numbers_can_be_set() -> None:
     shared = dict(re.findall(r"--set ([\w.]+)=(\S+)", page.split("numbers of the reference:")[1]))
     assert len(shared) == 8
     rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page.split("in addition")[1], re.M)
-    assert len(rows) >= 3
+    assert len(rows) >= 4
     for name, *more in rows:
         own = dict(re.findall(r"`([\w.]+)=([\d.]+)`", " ".join(more)))
         override(algorithms.get(name).build(types.Settings()), shared | own)

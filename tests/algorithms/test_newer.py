@@ -95,3 +95,23 @@ def test_hiql() -> None:
         return float(value + low.mean() + high.mean())
 
     assert_same_updates("hiql", loss)
+
+
+def test_crl() -> None:
+    def loss(params: Any, still: Any, target: Any, batch: Batch) -> float:
+        def embedded(of: Any, action: np.ndarray, goal: np.ndarray) -> tuple[np.ndarray, ...]:
+            pair = network(of["value"]["action"], batch.observation, action)
+            return pair, network(of["value"]["goal"], goal)
+
+        pair, goal = embedded(params, batch.action, batch.goal)
+        logits = pair @ goal.swapaxes(1, 2) / np.sqrt(6)
+        own = np.eye(len(batch.reward))
+        entropy = np.log1p(np.exp(-logits)) * own + np.log1p(np.exp(logits)) * (1 - own)
+
+        def values(action: np.ndarray) -> np.ndarray:
+            pair, goal = embedded(still, action, batch.policy_goal)
+            return (pair * goal).sum(axis=-1) / np.sqrt(6)
+
+        return float(entropy.mean()) + extracted(params, still, batch, values, 3.0)
+
+    assert_same_updates("crl", loss, **{"contrastive_q.latent": 6})
