@@ -115,3 +115,52 @@ def test_crl() -> None:
         return float(entropy.mean()) + extracted(params, still, batch, values, 3.0)
 
     assert_same_updates("crl", loss, **{"contrastive_q.latent": 6})
+
+
+def union(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """How much of the line some intervals cover, piece by piece: (…, D), (…, D) → (…)."""
+    ends = np.sort(np.concatenate([start, end], axis=-1), axis=-1)
+    middle = ((ends[..., 1:] + ends[..., :-1]) / 2)[..., None]
+    covered = (start[..., None, :] < middle) & (middle < end[..., None, :])
+    return (np.diff(ends) * covered.any(axis=-1)).sum(axis=-1)
+
+
+def test_qrl() -> None:
+    def distance(of: Any, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """(B, 4): two groups of two."""
+        lengths = union(start.reshape(-1, 2, 2), end.reshape(-1, 2, 2))
+        share = 1.0 / (1.0 + np.exp(-of["value"]["mix"]))
+        return share * lengths.mean(axis=-1) + (1.0 - share) * lengths.max(axis=-1)
+
+    def loss(params: Any, still: Any, target: Any, batch: Batch) -> float:
+        def state(of: Any, seen: np.ndarray) -> np.ndarray:
+            return network(of["value"]["state"], seen)
+
+        def step(of: Any, action: np.ndarray) -> np.ndarray:
+            here = state(of, batch.observation)
+            return here + network(of["value"]["step"], here, action)
+
+        def goal(of: Any, goal: np.ndarray) -> np.ndarray:
+            return network(of["value"]["goal"], goal)
+
+        def violation(of: Any) -> float:
+            here, there = state(of, batch.observation), state(of, batch.next_observation)
+            excess = np.maximum(distance(of, here, there) - 1.0, 0.0)
+            arrived = distance(of, there, goal(of, batch.next_achieved))
+            return float((excess**2 + arrived**2).mean())
+
+        apart = distance(params, state(params, batch.observation), goal(params, batch.goal))
+        spread = 100.0 * np.log1p(np.exp(5.0 - apart / 100.0)).mean()
+        there, guess = state(params, batch.next_observation), step(params, batch.action)
+        model = (distance(params, there, guess) + distance(params, guess, there)).mean() / 2
+        held = np.exp(still["value"]["log_multiplier"]) * violation(params)
+        multiplier = np.exp(params["value"]["log_multiplier"]) * (0.05 - violation(still))
+
+        def values(action: np.ndarray) -> np.ndarray:
+            return -distance(still, step(still, action), goal(still, batch.policy_goal))[None]
+
+        policy = extracted(params, still, batch, values, 0.3)
+        return float(spread + model + held + multiplier) + policy
+
+    small = {"quasimetric.groups": 2, "quasimetric.group": 2}
+    assert_same_updates("qrl", loss, **small)
