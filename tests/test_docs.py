@@ -182,7 +182,9 @@ def test_every_function_that_the_docs_name_exists() -> None:
 
 def test_the_references_numbers_can_be_set() -> None:
     page = (ROOT / "docs" / "algorithms.md").read_text()
-    shared = dict(re.findall(r"--set ([\w.]+)=(\S+)", page.split("numbers of the reference:")[1]))
+    shared = dict(
+        re.findall(r"--set ([\w.]+)=([\w.,-]*\w)", page.split("numbers of the reference:")[1])
+    )
     assert len(shared) == 8
     rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page.split("in addition")[1], re.M)
     assert len(rows) >= 5

@@ -164,3 +164,29 @@ def test_qrl() -> None:
 
     small = {"quasimetric.groups": 2, "quasimetric.group": 2}
     assert_same_updates("qrl", loss, **small)
+
+
+def test_smore() -> None:
+    cost = 0.1  # scores of 100 would leave no digits to the policy's slopes
+
+    def loss(params: Any, still: Any, target: Any, batch: Batch) -> float:
+        now, goal, top = batch.observation, batch.goal, cost / (1.0 - DISCOUNT)
+        old = scalars(target["value"]["q"], now, goal, batch.action).min(axis=0)
+        error = old - scalars(params["value"]["v"], now, goal)
+        v_loss = (np.where(error < 0, 0.2, 0.8) * error**2).mean()
+        later = scalars(still["value"]["v"], batch.next_observation, goal)
+        later = np.where(batch.ended == 1, -top, later)
+        q, entering = (
+            scalars(params["value"]["q"], now, each, batch.action)
+            for each in (goal, batch.next_achieved)
+        )
+        q_loss = (entering - top) ** 2 + 0.5 * (q + cost - DISCOUNT * later) ** 2
+        q_loss += 1e-4 * (1.0 - DISCOUNT) * q**2
+        own = batch.policy_goal
+        best = scalars(target["value"]["q"], now, own, batch.action).min(axis=0)
+        won = best - scalars(still["value"]["v"], now, own)
+        weight = np.minimum(np.exp(3.0 * won), 100.0)
+        policy = clone(params["policy"], batch, weight)
+        return float(v_loss + q_loss.mean(axis=-1).sum()) + policy
+
+    assert_same_updates("smore", loss, **{"score_q.cost": cost})

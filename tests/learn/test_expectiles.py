@@ -41,6 +41,7 @@ def test_a_step_costs_one_up_to_the_goal(wrap):
 def test_where_an_episode_was_ended_no_goal_is_reached_any_more(wrap):
     next_value = jnp.asarray([-4.0, -6.0, -8.0])
     np.testing.assert_allclose(wrap(expectiles.continued)(ENDED, next_value, 0.75), [-4, -4, -4])
+    np.testing.assert_allclose(expectiles.continued(ENDED, next_value, 0.75, 2.0), [-4, -8, -8])
     # −1 + ¾ · −4 for the last, which is −1/(1 − γ) again; at the goal it does not matter
     np.testing.assert_allclose(wrap(expectiles.cost_target)(ENDED, next_value, 0.75), [-4, 0, -4])
 

@@ -23,14 +23,14 @@ from goatrl.learn.values import expectile_loss
 from goatrl.types import Batch, Metrics, Pytree, Spec, pytree, static
 
 
-def continued(batch: Batch, next_value: jax.Array, discount: Any) -> jax.Array:
-    """Values of next steps, (…, B): −1/(1 − γ) where the environment ended the episode short of its
-    goal, because no other goal is reached from there.
+def continued(batch: Batch, next_value: jax.Array, discount: Any, cost: Any = 1.0) -> jax.Array:
+    """Values of next steps, (…, B): −1/(1 − γ), for a `cost` of 1 a step, where the environment
+    ended the episode short of its goal, because no other goal is reached from there.
     """
     if batch.ended is None:
         return next_value
     ended = jnp.broadcast_to(batch.ended, next_value.shape)
-    return (1.0 - ended) * next_value - ended / (1.0 - discount)
+    return (1.0 - ended) * next_value - ended * cost / (1.0 - discount)
 
 
 def cost_target(batch: Batch, next_value: jax.Array, discount: Any) -> jax.Array:
@@ -123,15 +123,19 @@ class ExpectileQ:
         discount: Any,
         key: jax.Array,
     ) -> tuple[jax.Array, Metrics]:
-        old = scalar_ensemble(target["q"], batch.observation, batch.goal, batch.action)
+        old = self.values(target, batch.observation, batch.goal, batch.action)
         value = mlp(params["v"], batch.observation, batch.goal)[:, 0]
         error = jax.lax.stop_gradient(jnp.min(old, axis=0)) - value
         v_loss = jnp.mean(expectile_loss(error, self.expectile))
+        loss = v_loss + self.q_loss(params, batch, discount)
+        return loss, {"value_loss": loss, "value": jnp.mean(value)}
+
+    def q_loss(self, params: Pytree, batch: Batch, discount: Any) -> jax.Array:
+        """Σ_k E (Q_k(s, a, g) − (r − 1 + γ m V(s', g)))²."""
         later = mlp(without_gradient(params["v"]), batch.next_observation, batch.goal)[:, 0]
-        q = scalar_ensemble(params["q"], batch.observation, batch.goal, batch.action)
+        q = self.values(params, batch.observation, batch.goal, batch.action)
         aim = jnp.broadcast_to(cost_target(batch, later, discount), q.shape)
-        q_loss = jnp.mean((aim - q) ** 2, axis=-1).sum()
-        return v_loss + q_loss, {"value_loss": v_loss + q_loss, "value": jnp.mean(value)}
+        return jnp.mean((aim - q) ** 2, axis=-1).sum()
 
     def values(
         self, params: Pytree, observation: jax.Array, goal: jax.Array, action: jax.Array
