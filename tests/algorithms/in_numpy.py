@@ -4,7 +4,6 @@ by difference quotients and Adam as its paper writes it.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -56,10 +55,11 @@ def some_batch(rows: int = ROWS) -> Batch:
         policy_goal=of(2),
         reward=reward,
         mask=1.0 - reward,
-        offset=np.arange(rows) % 4,
+        offset=np.arange(rows) % 4 + 1,
         ended=(np.arange(rows) == rows - 1).astype(float),
-        extra_observations={"ahead": of(3), "way": of(3)},
-        extra_goals={"ahead": of(2), "way": of(2)},
+        extra_observations={"ahead": of(3), "way": of(3), "between": of(3)},
+        extra_goals={"ahead": of(2), "way": of(2), "between": of(2)},
+        extras={"action": np.tanh(of(2)), "offset": np.arange(rows) % 4 // 2},
     )
 
 
@@ -94,8 +94,8 @@ def assert_same_updates(
     algorithm = override(algorithms.get(name).build(SETTINGS), small | changes)
     state = algorithm.init(jax.random.key(1), SPEC)
     start, params, target = doubles(state.params), doubles(state.params), doubles(state.target)
-    seen = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), batch)
-    seen = dataclasses.replace(seen, offset=jnp.asarray(batch.offset, jnp.int32))
+    kinds = {"f": jnp.float32, "i": jnp.int32}
+    seen = jax.tree.map(lambda x: jnp.asarray(x, kinds[x.dtype.kind]), batch)
     update, leaves = jax.jit(algorithm.update), jax.tree.leaves(params)
     first, second = ([np.zeros_like(leaf) for leaf in leaves] for _ in range(2))
     for count in range(1, UPDATES + 1):

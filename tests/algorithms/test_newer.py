@@ -190,3 +190,38 @@ def test_smore() -> None:
         return float(v_loss + q_loss.mean(axis=-1).sum()) + policy
 
     assert_same_updates("smore", loss, **{"score_q.cost": cost})
+
+
+def test_trl() -> None:
+    decay = 0.5
+
+    def sigmoid(x: np.ndarray) -> np.ndarray:
+        return 1.0 / (1.0 + np.exp(-x))
+
+    def loss(params: Any, still: Any, target: Any, batch: Batch) -> float:
+        now, way, there = (
+            batch.observation,
+            batch.extra_goals["between"],
+            batch.extra_observations["between"],
+        )
+        passed, done = batch.extras["offset"], batch.extras["action"]
+        aim = 1.0
+        for rest, inputs in (
+            (passed, (now, way, batch.action)),
+            (batch.offset - passed, (there, batch.goal, done)),
+        ):
+            guess = sigmoid(scalars(target["value"], *inputs))
+            aim = aim * np.where(rest <= 1, DISCOUNT ** rest.astype(float), guess)
+        x = scalars(params["value"], now, batch.goal, batch.action)
+        entropy = -aim * np.log(sigmoid(x)) - (1 - aim) * np.log(sigmoid(-x))
+        side = np.where(
+            aim < sigmoid(scalars(still["value"], now, batch.goal, batch.action)), 0.3, 0.7
+        )
+        near = (1.0 + np.log(aim) / np.log(DISCOUNT)) ** -decay
+        own = batch.policy_goal
+        mine = np.tanh(network(still["policy"], now, own))
+        q, v = (scalars(still["value"], now, own, action) for action in (batch.action, mine))
+        weight = np.minimum(np.exp(3.0 * (q - v).mean(axis=0)), 100.0)
+        return float((side * near * entropy).mean()) + clone(params["policy"], batch, weight)
+
+    assert_same_updates("trl", loss, **{"transitive_q.decay": decay})

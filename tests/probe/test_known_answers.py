@@ -109,7 +109,7 @@ def test_a_goal_beyond_the_data_is_reached(name: str) -> None:
     np.testing.assert_allclose(np.asarray(position), np.asarray(goals), atol=0.5)
 
 
-NEWER = ["gcivl", "gciql", "hiql", "crl", "qrl", "smore"]
+NEWER = ["gcivl", "gciql", "hiql", "crl", "qrl", "smore", "trl"]
 
 
 @pytest.mark.parametrize("name", NEWER)
