@@ -205,7 +205,7 @@ def test_trl() -> None:
             batch.extra_observations["between"],
         )
         passed, done = batch.extras["offset"], batch.extras["action"]
-        aim = 1.0
+        aim = np.ones(len(passed))
         for rest, inputs in (
             (passed, (now, way, batch.action)),
             (batch.offset - passed, (there, batch.goal, done)),

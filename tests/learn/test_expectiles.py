@@ -20,7 +20,7 @@ KEY = jax.random.key(0)
 BATCH = make_batch(
     observation=jnp.asarray([[1.0], [2.0], [3.0]]),
     action=jnp.asarray([[0.5], [-1.0], [0.0]]),
-    next_observation=jnp.asarray([[2.0], [3.0], [5.0]]),
+    next_observation=jnp.asarray([[2.0], [3.0], [8.0]]),
     initial_observation=jnp.zeros((3, 1)),
     achieved=jnp.zeros((3, 1)),
     goal=jnp.asarray([[1.0], [1.0], [2.0]]),
@@ -64,13 +64,13 @@ V = ensemble(linear(0.0, 0.0, bias=-1.0), linear(0.0, 0.0, bias=-2.0))
 
 
 def test_the_loss_of_v():
-    """γ = ½. Targets: of the next state, −s' = (−2, −3, −5) and −3g = (−3, −3, −6); now, −s = (−1,
-    −2, −3) and −3g, in the mean (−2, −2.5, −4.5). A = (−1 − 1.5, 0, −1 − 3) − that = (−0.5, 2.5,
-    0.5). Errors of the first head: (−2, 0, −3.5) + 1, of the second: (−2.5, 0, −4) + 2.
+    """γ = ½. Targets: of the next state, −s' = (−2, −3, −8) and −3g = (−3, −3, −6); now, −s = (−1,
+    −2, −3) and −3g, in the mean (−2, −2.5, −4.5). A = (−1 − 1.5, 0, −1 − 4) − that = (−0.5, 2.5,
+    −0.5). Errors of the first head: (−2, 0, −5) + 1, of the second: (−2.5, 0, −4) + 2.
     """
     loss, metrics = ExpectileV(expectile=0.75).loss(V, TARGET_V, BATCH, BATCH.action, 0.5, KEY)
-    first = 0.25 * 1.0 + 0.75 * 1.0 + 0.75 * 6.25
-    second = 0.25 * 0.25 + 0.75 * 4.0 + 0.75 * 4.0
+    first = 0.25 * 1.0 + 0.75 * 1.0 + 0.25 * 16.0
+    second = 0.25 * 0.25 + 0.75 * 4.0 + 0.25 * 4.0
     np.testing.assert_allclose(loss, (first + second) / 3, rtol=1e-6)
     np.testing.assert_allclose(metrics["value"], -1.5)
     np.testing.assert_allclose(metrics["value_loss"], (first + second) / 6, rtol=1e-6)
@@ -78,7 +78,7 @@ def test_the_loss_of_v():
 
 def test_the_advantage_of_v_is_what_the_step_wins():
     found, values = ExpectileV().advantage(TARGET_V, V, BATCH, BATCH.action, BATCH.action, 0.5)
-    np.testing.assert_allclose(found, [-0.5, -0.5, -1.0])  # the mean of −(s' − s) and 0
+    np.testing.assert_allclose(found, [-0.5, -0.5, -2.5])  # the mean of −(s' − s) and 0
     np.testing.assert_allclose(values, [[-1, -2, -3], [-3, -3, -6]])
     ended, _ = ExpectileV().advantage(TARGET_V, V, ENDED, BATCH.action, BATCH.action, 0.5)
     np.testing.assert_allclose(ended, [-0.5, 0.5, 2.5])  # −2 at the end, whatever the state
@@ -90,11 +90,11 @@ Q = {"q": ensemble(linear(0.0, 0.0, 1.0), linear(0.0, 1.0, 0.0)), "v": linear(-1
 
 def test_the_loss_of_q_and_v():
     """γ = ½. Target's Q: s + 2a = (2, 0, 3) and 4a = (2, −4, 0), at least (2, −4, 0); V = −s = (−1,
-    −2, −3). Errors (3, −2, 3). Aims of Q: (−1 − 1, 0, −1 − 2.5); Q: a = (½, −1, 0), g = (1, 1, 2).
+    −2, −3). Errors (3, −2, 3). Aims of Q: (−1 − 1, 0, −1 − 4); Q: a = (½, −1, 0), g = (1, 1, 2).
     """
     loss, metrics = ExpectileQ(expectile=0.75).loss(Q, TARGET_Q, BATCH, BATCH.action, 0.5, KEY)
     v_loss = (0.75 * 9 + 0.25 * 4 + 0.75 * 9) / 3
-    q_loss = (6.25 + 1 + 12.25) / 3 + (9 + 1 + 30.25) / 3
+    q_loss = (6.25 + 1 + 25) / 3 + (9 + 1 + 49) / 3
     np.testing.assert_allclose(loss, v_loss + q_loss, rtol=1e-6)
     np.testing.assert_allclose(metrics["value"], -2.0)
 
