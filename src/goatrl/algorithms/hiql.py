@@ -15,7 +15,7 @@ from goatrl.algorithms.gcivl import VALUE_GOALS
 from goatrl.algorithms.registry import register
 from goatrl.learn.agent import Agent
 from goatrl.learn.expectiles import ExpectileV
-from goatrl.learn.networks import Architecture, init_mlp, mlp, policy_action
+from goatrl.learn.networks import Architecture, init_mlp, mlp, policy_action, without_gradient
 from goatrl.learn.policies import weighted_regression_loss
 from goatrl.learn.samplers import GoalMixes
 from goatrl.learn.values import Value
@@ -46,11 +46,12 @@ class TwoLevels:
         step: jax.Array,
     ) -> tuple[Pytree, Any, Metrics]:
         assert value is not None, "subgoals are chosen by their value"
+        fixed = without_gradient(params["value"])
         now, goal, ahead = batch.observation, batch.policy_goal, batch.extra_goals["ahead"]
 
         def weight(later: jax.Array, goal: jax.Array) -> jax.Array:
             there, here = (
-                jnp.mean(value.values(params["value"], seen, goal, batch.action), axis=0)
+                jnp.mean(value.values(fixed, seen, goal, batch.action), axis=0)
                 for seen in (later, now)
             )
             return exponential_advantage(there - here, self.beta, self.clip)
