@@ -54,6 +54,7 @@ SLOW = {
     "test_mujoco",
     "test_new_group",
     "test_new_robot",
+    "test_newer",
     "test_page",
     "test_spent",
     "test_sweep",

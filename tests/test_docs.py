@@ -17,7 +17,17 @@ import pytest
 from goatrl import algorithms, cli, learn, tasks, types
 from goatrl.algorithms import registry
 from goatrl.experiments import curves, finetuning, grid, suites, timing
-from goatrl.learn import policies, quantile, samplers, values, weights
+from goatrl.learn import (
+    contrastive,
+    expectiles,
+    policies,
+    quantile,
+    quasimetric,
+    samplers,
+    values,
+    weights,
+)
+from goatrl.learn.parameters import override
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
@@ -165,12 +175,28 @@ def test_every_function_that_the_docs_name_exists() -> None:
         "weights": weights,
         "quantile": quantile,
         "policies": policies,
+        "expectiles": expectiles,
+        "contrastive": contrastive,
+        "quasimetric": quasimetric,
     }
     named = re.findall(rf"`({'|'.join(rooms)})\.(\w+)`", page)
     assert len(named) >= 15
     for room, function in named:
         assert hasattr(rooms[room], function), f"goatrl.learn.{room}.{function}"
     assert learn.__doc__
+
+
+def test_the_references_numbers_can_be_set() -> None:
+    page = (ROOT / "docs" / "algorithms.md").read_text()
+    shared = dict(
+        re.findall(r"--set ([\w.]+)=([\w.,-]*\w)", page.split("numbers of the reference:")[1])
+    )
+    assert len(shared) == 8
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page.split("in addition")[1], re.M)
+    assert len(rows) >= 5
+    for name, *more in rows:
+        own = dict(re.findall(r"`([\w.]+)=([\d.]+)`", " ".join(more)))
+        override(algorithms.get(name).build(types.Settings()), shared | own)
 
 
 @pytest.mark.parametrize(

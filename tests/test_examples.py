@@ -42,13 +42,13 @@ def test_own_data_in_an_own_task_group(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_two_level_algorithm_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, run = ROOT / "examples" / "hiql.py", tmp_path / "run"
-    assert len(file.read_text().splitlines()) <= 90
+    file, run = ROOT / "examples" / "relay.py", tmp_path / "run"
+    assert len(file.read_text().splitlines()) <= 70
     quick = ("--seeds", 2, "--updates", 40, "--set", "architecture.hidden=64,64")
     with own_algorithms():
         assert goat("train", file, "--group", "pointreach-expert-10", *quick, "--out", run) == 0
         assert goat("evaluate", run, "--tasks", "R10", "--algorithm", file) == 0
-    assert "HIQL on Expert 10" in capsys.readouterr().out
+    assert "Relay on Expert 10" in capsys.readouterr().out
 
 
 def test_the_robot_needs_neither_jax_nor_goatrl(tmp_path: Path) -> None:

@@ -56,13 +56,13 @@ def test_another_format_and_place(
 
 
 def test_an_algorithm_of_ones_own(tmp_path: Path) -> None:
-    file, run = ROOT / "examples" / "hiql.py", tmp_path / "run"
+    file, run = ROOT / "examples" / "relay.py", tmp_path / "run"
     with own_algorithms():
         train = ("train", file, "--group", POINT, "--seeds", 1, *QUICK, "--out", run)
         assert goat(*train) == 0
         assert goat("export", run, "--algorithm", file) == 0
     card = (run / "policy_seed_0.onnx.md").read_text()
-    assert "| algorithm | HIQL (`hiql` revision 1) |" in card
+    assert "| algorithm | Relay (`relay` revision 1) |" in card
     assert re.search(r"\| its file \| SHA-256 `[0-9a-f]{64}` \|", card)
 
 

@@ -13,7 +13,7 @@ from goatrl import algorithms
 from goatrl.evaluation import uncertainty
 from goatrl.evaluation.uncertainty import portions, rank_by_weight, value_spread
 from goatrl.learn import normalize
-from goatrl.learn.networks import Architecture, init_mlp
+from goatrl.learn.networks import Architecture, init_mlp, policy_action
 from goatrl.training.offline import init
 from goatrl.types import Episodes, GoatError, Settings, Spec, TrainState, pytree
 
@@ -37,6 +37,9 @@ class HandValue:
 @pytree
 class Valued:
     value: Any
+
+    def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        return policy_action(state.params["policy"], observation, goal)
 
 
 def valued_state(factors: list[float]) -> TrainState:
@@ -88,9 +91,10 @@ def test_portions_follow_the_rank() -> None:
     np.testing.assert_allclose(found.distance, [4.0, 2.0])
 
 
-def test_weights_rise_from_portion_to_portion(point_episodes: Episodes) -> None:
+@pytest.mark.parametrize("name", ["goat", "hiql"])  # the latter has two policies
+def test_weights_rise_from_portion_to_portion(name: str, point_episodes: Episodes) -> None:
     spec = point_episodes.spec(1.0)
-    members = [(algorithms.get("goat").build(Settings()), 0)]
+    members = [(algorithms.get(name).build(Settings()), 0)]
     state = jax.tree.map(
         lambda leaf: leaf[0], init(members, spec, normalize.from_episodes(point_episodes))
     )

@@ -4,6 +4,8 @@ loss.
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 
 from goatrl.learn import policies
 from goatrl.learn.networks import Architecture, init_mlp, policy_action
-from goatrl.learn.policies import DDPGObjective, WeightedBC
+from goatrl.learn.policies import AWR, DDPGBC, DDPGObjective, WeightedBC
 from goatrl.learn.values import QEnsemble
 from goatrl.learn.weights import Chi2, ExpAdvantage, PercentileSelection, Uncertainty, WeightInputs
 from goatrl.types import Spec
@@ -287,3 +289,63 @@ def test_weights_of_several_policies_go_by_their_mean_action():
     )
     advantage, _ = value.advantage(critics, critics, BATCH, action, later, 0.98)
     np.testing.assert_allclose(metrics["advantage"], jnp.mean(advantage), rtol=1e-5)
+
+
+# Extraction towards the policy's own goals
+
+TWO_GOALS = dataclasses.replace(BATCH, policy_goal=jnp.asarray([[2.0], [3.0]]))
+
+
+@both_ways
+def test_behaviour_constrained_loss_and_slope_by_hand(wrap):
+    values = jnp.asarray([[1.0, -3.0], [2.0, -5.0]])  # the least: 1 and −5, of mean size 3
+    loss = wrap(policies.behaviour_constrained_loss)(values, ACTION, DATA_ACTION, 0.5)
+    # −(−2)/3 and ½ · the mean of ½ · 1 and ½ · (¼ + 1)
+    np.testing.assert_allclose(loss, 2 / 3 + 0.5 * (0.5 + 0.625) / 2, rtol=1e-5)
+    slope = wrap(jax.grad(policies.behaviour_constrained_loss))(values, ACTION, DATA_ACTION, 0.5)
+    # only of the least, and none through the size
+    np.testing.assert_allclose(slope, [[-1 / 6, 0.0], [0.0, -1 / 6]], rtol=1e-5, atol=1e-9)
+
+
+def test_awr_imitates_towards_the_policys_goals():
+    """A = −g: of the policy's goals, (−2, −3)."""
+
+    class ByGoal:
+        def advantage(self, params, target, batch, action, next_action, discount):
+            return -batch.goal[:, 0], -batch.goal[:, 0][None]
+
+    part = AWR((ExpAdvantage(beta=1.0, clip=0.1),))
+    params, target = networks(IDLE)
+    gradients, _, metrics = part.gradients(
+        params, target, part.init(KEY, SPEC, SMALL), ByGoal(), TWO_GOALS, 0.9, STEP
+    )
+    weight = np.array([0.1, np.exp(-3.0)])  # e^{−2} is more than 0.1
+    np.testing.assert_allclose(metrics["policy_loss"], (weight * [0.25, 1.0]).mean(), rtol=1e-5)
+    # E w · 2 (π − a) · g
+    slope = (weight * 2 * np.array([-0.5 * 2.0, 1.0 * 3.0])).mean()
+    np.testing.assert_allclose(gradients.layers[0]["w"][2, 0], slope, rtol=1e-5)
+
+
+def test_ddpgbc_maximises_towards_the_policys_goals():
+    """Q = (g a − 1, 2 g a), at a = 0: the first is less."""
+
+    class ByGoal:
+        def values(self, params, observation, goal, action):
+            return jnp.stack([goal[:, 0] * action[:, 0] - 1.0, 2.0 * goal[:, 0] * action[:, 0]])
+
+    params, target = networks(IDLE)
+    gradients, _, metrics = DDPGBC(alpha=0.5).gradients(
+        params, target, (), ByGoal(), TWO_GOALS, 0.9, STEP
+    )
+    # −1 everywhere, of size 1
+    np.testing.assert_allclose(
+        metrics["policy_loss"], 1.0 + 0.5 * 0.5 * (0.25 + 1.0) / 2, rtol=1e-5
+    )
+    # by the bias: −E g + α E (π − a), where π = 0
+    expected = -2.5 + 0.5 * (-0.5 + 1.0) / 2
+    np.testing.assert_allclose(gradients.layers[0]["b"][0], expected, rtol=1e-5)
+
+
+def test_awr_as_it_stands_is_gcivls():
+    (weight,) = AWR().weights
+    assert (weight.beta, weight.clip) == (10.0, 100.0)

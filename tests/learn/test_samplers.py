@@ -246,6 +246,21 @@ def test_what_lies_ahead(steps):
     assert future.any(), "a goal nearer than the steps ahead is where the way ends"
 
 
+def test_what_lies_between():
+    batch = mixed(value=ValueGoals(current=0.2, future=0.8), between=True)
+    episode, step = batch.observation.astype(int).T
+    passed = batch.extras["offset"]
+    np.testing.assert_array_equal(batch.extra_goals["between"][:, 0], 100 * episode + step + passed)
+    np.testing.assert_array_equal(batch.extra_observations["between"][:, 1], step + passed)
+    np.testing.assert_array_equal(passed[batch.offset <= 1], 0)
+    assert (passed < np.maximum(batch.offset, 1)).all()
+    far = passed[batch.offset == 4]
+    np.testing.assert_allclose(np.bincount(far) / len(far), [0.25] * 4, atol=0.04)
+    acted = labelled().actions[episode, step + passed]
+    np.testing.assert_array_equal(batch.extras["action"], acted)
+    assert mixed(between=False).extras == {}
+
+
 def test_mixes_draw_from_what_a_buffer_holds_so_far():
     sampler = GoalMixes(value=ValueGoals(future=0.0, random=1.0))
     batch = sampler.sample(jax.random.key(0), labelled(), 500, 0.1, Rows(0, jnp.asarray(2)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -107,6 +109,50 @@ def test_a_goal_beyond_the_data_is_reached(name: str) -> None:
     for _ in range(12):
         position = position + normalize.act(algorithm, state, position, goals)
     np.testing.assert_allclose(np.asarray(position), np.asarray(goals), atol=0.5)
+
+
+def walks() -> Episodes:
+    """Random walks on a line, from 0 and within ±5. The goal of one is where it ends."""
+    rng, position = np.random.default_rng(0), np.zeros((60, 1))
+    positions, actions = [position], rng.uniform(-1, 1, (12, 60, 1))
+    for action in actions:
+        position = np.clip(position + action, -5, 5)
+        positions.append(position)
+    achieved = np.stack(positions, axis=1)
+    return make_episodes(achieved, achieved, actions.swapaxes(0, 1), position)
+
+
+@cache
+def distances(name: str, **changes: float) -> tuple[np.ndarray, float]:
+    """Of an agent that has seen random walks: from three goals at the end, and from all on the
+    way.
+    """
+    algorithm, state = fit(name, walks(), 0.5, 800, **changes)
+    goals = jnp.asarray([[-2.0], [1.2], [3.0]])
+    position, path = jnp.zeros_like(goals), []
+    for _ in range(12):
+        position = position + normalize.act(algorithm, state, position, goals)
+        path.append(np.abs(position - goals))
+    return path[-1], float(np.mean(path))
+
+
+NEWER = [
+    ("gcivl", {}),
+    ("gciql", {}),
+    ("hiql", {}),
+    ("crl", {"ddpgbc.alpha": 0.3}),  # more of its own than imitation
+    ("qrl", {}),
+    ("smore", {}),
+    ("trl", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "changes"), NEWER, ids=[name for name, _ in NEWER])
+def test_random_walks_teach_more_than_to_imitate_them(name: str, changes: dict[str, float]) -> None:
+    end, way = distances(name, **changes)
+    _, imitated = distances("gcsl")
+    assert end.max() <= 0.5
+    assert way <= 0.9 * imitated
 
 
 def test_data_selection_forgets_the_bad_half() -> None:

@@ -53,7 +53,7 @@ SIZES = {
 }
 ODD = Spec(5, 3, 2, 7, 0.1)
 SMALL = (16, 16)
-FILES = {"hiql": ROOT / "examples" / "hiql.py"}
+FILES = {"relay": ROOT / "examples" / "relay.py"}
 POINT = "pointreach-expert-10"
 
 

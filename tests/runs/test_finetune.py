@@ -192,7 +192,12 @@ def test_imitators_get_new_critics(tmp_path: Path, algorithm: str) -> None:
 
 @pytest.mark.parametrize(
     ("algorithm", "known"),
-    [("goat_v", "V"), ("iql_her", "Q.* only for actions in the data"), ("gofar", "V")],
+    [
+        ("goat_v", "V"),
+        ("iql_her", "Q.* only for actions in the data"),
+        ("gofar", "V"),
+        ("crl", "how often goals follow"),
+    ],
 )
 def test_values_without_actions_are_refused_by_ddpg(
     tmp_path: Path, algorithm: str, known: str

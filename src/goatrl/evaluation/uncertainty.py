@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from goatrl.learn.networks import policy_action
 from goatrl.learn.samplers import Hindsight
 from goatrl.learn.weights import Uncertainty, uncertainty_weight
 from goatrl.types import Episodes, GoatError, Spec, TrainState
@@ -35,9 +34,8 @@ def value_spread(algorithm: Any, state: TrainState, goals: np.ndarray) -> np.nda
     start = state.normalizer.observation(
         jnp.zeros((len(goals), state.normalizer.observation_mean.shape[0]))
     )
-    values = value.values(
-        state.params["value"], start, goal, policy_action(state.params["policy"], start, goal)
-    )
+    action = algorithm.act(state, start, goal)
+    values = value.values(state.params["value"], start, goal, action)
     return np.asarray(jnp.std(values, axis=0))
 
 
@@ -71,7 +69,7 @@ def rank_by_weight(
     batch = Hindsight().sample(key, episodes, SAMPLES, spec.goal_threshold, episodes.rows)
     distance = jnp.sum((batch.goal - batch.achieved) ** 2, axis=-1)
     seen = state.normalizer.batch(batch)
-    action = policy_action(state.params["policy"], seen.observation, seen.goal)
+    action = algorithm.act(state, seen.observation, seen.goal)
     loss = jnp.sum((batch.action - action) ** 2, axis=-1)
     spread = jnp.std(
         value.values(state.params["value"], seen.observation, seen.goal, action), axis=0

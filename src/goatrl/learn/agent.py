@@ -20,6 +20,7 @@ from goatrl.types import (
     Batch,
     GoatError,
     Metrics,
+    Pytree,
     Sampler,
     Settings,
     Spec,
@@ -54,7 +55,7 @@ class Agent:
         policy_key, value_key, weight_key = jax.random.split(key, 3)
         shape = self.architecture
         params = {
-            "policy": init_policy(policy_key, spec, shape),
+            "policy": self.init_policy(policy_key, spec),
             "value": () if self.value is None else self.value.init(value_key, spec, shape),
         }
         return TrainState(
@@ -76,7 +77,7 @@ class Agent:
             params, target, state.weight_state, self.value, batch, self.discount, state.step
         )
         if self.value is not None:
-            next_action = policy_action(target["policy"], batch.next_observation, batch.goal)
+            next_action = self.action(target["policy"], batch.next_observation, batch.goal)
             gradients["value"], value_metrics = jax.grad(self.value.loss, has_aux=True)(
                 params["value"], target["value"], batch, next_action, self.discount, key
             )
@@ -99,7 +100,15 @@ class Agent:
         )
 
     def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
-        return policy_action(state.params["policy"], observation, goal)
+        return self.action(state.params["policy"], observation, goal)
+
+    def init_policy(self, key: jax.Array, spec: Spec) -> Pytree:
+        """The networks of the policy; a subclass may have others than one."""
+        return init_policy(key, spec, self.architecture)
+
+    def action(self, policy: Pytree, observation: jax.Array, goal: jax.Array) -> jax.Array:
+        """π(s, g) of these networks: (B, action_dim)."""
+        return policy_action(policy, observation, goal)
 
     def _optimizer(self) -> optax.GradientTransformation:
         return OPTIMIZERS[self.optimizer](self.learning_rate)

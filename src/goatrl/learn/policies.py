@@ -1,4 +1,4 @@
-"""Policy objectives: imitate with weights, or maximise the value.
+"""Policy objectives: imitate with weights, maximise the value, or both.
 
 A policy part offers:
 
@@ -8,10 +8,14 @@ A policy part offers:
 
 where params and target hold the networks of the policy and of its value part, as they are before
 the update.
+
+`WeightedBC` and `DDPGObjective` train towards the goals of the values, which are also the policy's
+with most samplers. `AWR` and `DDPGBC` extract a policy towards goals of its own, `policy_goal`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Protocol
 
 import jax
@@ -25,7 +29,7 @@ from goatrl.learn.networks import (
     without_gradient,
 )
 from goatrl.learn.values import Value
-from goatrl.learn.weights import Weight, WeightInputs
+from goatrl.learn.weights import ExpAdvantage, Weight, WeightInputs
 from goatrl.types import Batch, Metrics, Pytree, Spec, pytree
 
 
@@ -68,6 +72,18 @@ def value_maximization_loss(
     return -jnp.mean(lower_confidence_bound(values, pessimism)) + action_penalty * jnp.mean(
         action**2
     )
+
+
+def behaviour_constrained_loss(
+    values: jax.Array, action: jax.Array, data_action: jax.Array, alpha: Any
+) -> jax.Array:
+    """−E Q / sg(E |Q| + 10⁻⁶) + α E ½‖a − π(s, g)‖², Q = min_k Q_k(s, π(s, g), g): DDPG+BC. The
+    second term is −α E log π(a | s, g) of a Gaussian of unit variance: (N, B), (B, D), (B, D) → ().
+    """
+    worst = jnp.min(values, axis=0)
+    scale = jax.lax.stop_gradient(jnp.mean(jnp.abs(worst)) + 1e-6)
+    distance = 0.5 * jnp.sum((data_action - action) ** 2, axis=-1)
+    return -jnp.mean(worst) / scale + alpha * jnp.mean(distance)
 
 
 @pytree
@@ -154,6 +170,61 @@ class DDPGObjective:
             action = policy_action(policy, batch.observation, batch.goal)
             values = value.values(params["value"], batch.observation, batch.goal, action)
             return value_maximization_loss(values, action, self.pessimism, self.action_penalty)
+
+        value_of_loss, gradients = jax.value_and_grad(loss)(params["policy"])
+        return gradients, carry, {"policy_loss": value_of_loss}
+
+
+@pytree
+class AWR(WeightedBC):
+    """Advantage-weighted regression towards the policy's goals: −E min(e^{βA}, clip) log π(a | s,
+    g). A comes from a value part whose advantage needs no reward: rewards are those of the values'
+    goals.
+    """
+
+    weights: tuple[Weight, ...] = (ExpAdvantage(beta=10.0, clip=100.0),)
+
+    def gradients(
+        self,
+        params: Pytree,
+        target: Pytree,
+        carry: Any,
+        value: Value | None,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
+    ) -> tuple[Pytree, Any, Metrics]:
+        batch = dataclasses.replace(batch, goal=batch.policy_goal)
+        return super().gradients(params, target, carry, value, batch, discount, step)
+
+
+@pytree
+class DDPGBC:
+    """`behaviour_constrained_loss` towards the policy's goals: maximise the value, and stay close
+    to the data.
+    """
+
+    alpha: float = 1.0
+
+    def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> tuple[()]:
+        return ()
+
+    def gradients(
+        self,
+        params: Pytree,
+        target: Pytree,
+        carry: Any,
+        value: Value | None,
+        batch: Batch,
+        discount: Any,
+        step: jax.Array,
+    ) -> tuple[Pytree, Any, Metrics]:
+        assert value is not None, "there is nothing to maximise without a value part"
+
+        def loss(policy: Pytree) -> jax.Array:
+            action = policy_action(policy, batch.observation, batch.policy_goal)
+            values = value.values(params["value"], batch.observation, batch.policy_goal, action)
+            return behaviour_constrained_loss(values, action, batch.action, self.alpha)
 
         value_of_loss, gradients = jax.value_and_grad(loss)(params["policy"])
         return gradients, carry, {"policy_loss": value_of_loss}

@@ -147,11 +147,16 @@ class GoalMixes:
     What is achieved `steps` ahead comes along: `extra_goals["ahead"]`, at most at the end of the
     episode, and `extra_goals["way"]`, at most where the policy's goal is achieved. Under the same
     names, `extra_observations` has what is observed there.
+
+    With `between`, so does a step drawn uniformly from t … i − 1, where i is that of the value's
+    goal, or t if that is not later in the episode. `extras["action"]` is what is done there, and
+    `extras["offset"]` how many steps ahead it is.
     """
 
     value: ValueGoals = dataclasses.field(default_factory=ValueGoals)
     policy: PolicyGoals = dataclasses.field(default_factory=PolicyGoals)
     steps: int = static(default=1)
+    between: bool = static(default=False)
 
     def sample(
         self,
@@ -161,7 +166,7 @@ class GoalMixes:
         threshold: float,
         rows: Rows,
     ) -> Batch:
-        which, when, value_key, policy_key = jax.random.split(key, 4)
+        which, when, value_key, policy_key, middle = jax.random.split(key, 5)
         episode, step = episodes.draw(which, when, size, rows)
         goal, offset, _ = self.value.draw(value_key, episodes, episode, step, rows)
         policy_goal, _, last = self.policy.draw(policy_key, episodes, episode, step, rows)
@@ -169,6 +174,12 @@ class GoalMixes:
             "ahead": jnp.minimum(step + self.steps, episodes.length(episode)),
             "way": jnp.minimum(step + self.steps, last),
         }
+        extras = {}
+        if self.between:
+            passed = jax.random.randint(middle, (size,), 0, jnp.maximum(offset, 1))
+            steps["between"] = step + passed
+            there = episodes.actions[episodes.at(episode, steps["between"])]
+            extras = {"action": there, "offset": passed}
         places = {name: episodes.at(episode, each) for name, each in steps.items()}
         batch = transitions(episodes, episode, step, goal, offset, threshold)
         return dataclasses.replace(
@@ -176,4 +187,5 @@ class GoalMixes:
             policy_goal=policy_goal,
             extra_goals={name: episodes.achieved[at] for name, at in places.items()},
             extra_observations={name: episodes.observations[at] for name, at in places.items()},
+            extras=extras,
         )

@@ -123,6 +123,17 @@ def _both_steps(batch: Batch) -> tuple[jax.Array, jax.Array]:
     return observation, jnp.concatenate([batch.goal, batch.goal])
 
 
+def action_advantage(
+    part: Value, params: Pytree, batch: Batch, action: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """A = mean_k [Q_k(s, a, g) − Q_k(s, π(s, g), g)] and the values of the policy's actions, for a
+    part that values actions: (B,), (N, B).
+    """
+    seen = batch.observation, batch.goal
+    value = part.values(params, *seen, action)
+    return jnp.mean(part.values(params, *seen, batch.action) - value, axis=0), value
+
+
 @pytree
 class CQLPenalty:
     """CQL penalty α E_{a ∼ exp(Q)} Q(s, a, g) (paper, CQL+HER), with a drawn from `actions` uniform
@@ -272,6 +283,7 @@ class ImplicitQ:
     (paper, IQL+HER).
     """
 
+    learns: ClassVar[str] = "Q(s, a, g) only for actions in the data"
     tau: float = 0.7
 
     def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:

@@ -18,7 +18,7 @@ from goatrl.evaluation.environments import Environment
 from goatrl.learn import normalize
 from goatrl.learn.agent import Agent, actor_critic
 from goatrl.learn.parameters import described
-from goatrl.learn.values import ImplicitQ, QEnsemble
+from goatrl.learn.values import QEnsemble
 from goatrl.robots import Finetuning
 from goatrl.runs.folder import Agents, check_native, check_seeds
 from goatrl.runs.offline import Run, RunConfig, composition
@@ -170,11 +170,7 @@ def _as_ddpg(agent: Algorithm, group: TaskGroup, what: str, algorithm: str, inst
             f"goatrl.learn; {instead}"
         )
     if agent.value is not None and not isinstance(agent.value, QEnsemble):
-        known = (
-            "Q(s, a, g) only for actions in the data"
-            if isinstance(agent.value, ImplicitQ)
-            else "V(s, g)"
-        )
+        known = getattr(agent.value, "learns", "V(s, g)")
         raise GoatError(
             f"{what} cannot be fine-tuned with ddpg_her, which improves a policy through "
             f"Q(s, a, g), while {algorithm} learns {known}; {instead}"
