@@ -22,8 +22,9 @@ class Terminal(Console):
     markup=True; the cells of tables do.
     """
 
-    def print(self, *objects: Any, markup: bool | None = False, **options: Any) -> None:
-        super().print(*objects, markup=markup, **options)
+    def print(self, *objects: Any, markup: bool | None = None, **options: Any) -> None:
+        plain = all(isinstance(each, str) for each in objects)
+        super().print(*objects, markup=False if plain and markup is None else markup, **options)
 
 
 console = Terminal()
