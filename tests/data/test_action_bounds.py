@@ -272,3 +272,18 @@ def test_a_file_of_other_bounds_does_not_fit_a_group(tmp_path: Path) -> None:
     datasets.save(own, tmp_path / "wide.npz", ActionBounds((-3.0,) * 2, (3.0,) * 2))
     with pytest.raises(GoatError, match="it declares other bounds of actions than -1 and 1"):
         open_problem(group, tmp_path / "wide.npz")
+
+
+def test_bounds_are_saved_as_they_are_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    episodes, path = made([[[0.3, -0.1]], [[0.1, 0.2]]]), tmp_path / "metres.npz"
+    datasets.save(episodes, path, (-0.3, [0.3, 0.4]))
+    assert datasets.action_bounds(path, episodes) == ActionBounds((-0.3, -0.3), (0.3, 0.4))
+    assert goat("data", "info", path) == 0
+    assert "[-0.3, 0.3], [-0.3, 0.4]" in capsys.readouterr().out
+    with np.load(path) as file:
+        half = {name: file[name] for name in file if name != "action_high"}
+    np.savez(path, **half)
+    with pytest.raises(GoatError, match="it has only one of action_low and action_high"):
+        open_problem(None, path, 0.5)

@@ -197,3 +197,15 @@ def test_what_cannot_be_trained_on_is_an_error(
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "root"))
     assert goat("data", "check", "minari:me/none-v0") == 2
     assert "no Minari dataset 'me/none-v0' on this machine" in error_line(capsys)
+
+
+def test_actions_at_a_limit_that_nobody_declared() -> None:
+    given = arrays()
+    given["actions"] = np.clip(given["actions"], -0.3, 0.3)
+    (finding,) = [each for each in found(given, None) if "limit" in each.advice]
+    assert re.search(r"action components are 0\.3 or -0\.3, and none is larger", finding.what)
+    declared = ActionBounds((-0.3,) * 2, (0.3,) * 2)
+    assert not [each for each in found(given, None, declared) if "limit" in each.advice]
+    given["actions"] *= 0.5 / 0.3
+    given["actions"][0, 0, 0] = 0.9  # a single larger one
+    assert not [each for each in found(given, None) if "limit" in each.advice]

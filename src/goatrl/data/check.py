@@ -11,6 +11,7 @@ from goatrl.data.problems import own_bounds
 from goatrl.types import ActionBounds, Episodes, distance, reached
 
 REPEATED = 2  # equal frames at the end of an episode that may be padding
+CLIPPED = 0.05  # share of action components at their largest that looks like a limit
 SATURATED = 0.3  # share of action components at their bounds that is worth a line
 NEAR = 1e-3  # of a range: what lies within counts as at its end
 
@@ -142,6 +143,23 @@ def _outside(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def _small(subject: Subject) -> Iterator[Finding]:
+    """Actions in units of their own, such as metres, that nobody has declared: many lie at the same
+    largest number, which is not 1.
+    """
+    if subject.bounds is not None:
+        return
+    largest = np.abs(subject.actions).max()
+    at_largest = np.abs(subject.actions) >= largest * (1.0 - NEAR)
+    if 0.0 < largest < 1.0 - NEAR and at_largest.mean() > CLIPPED:
+        yield Finding(
+            f"{_of(at_largest)} action components are {largest:.3g} or -{largest:.3g}, and none is "
+            "larger",
+            "if that is their limit, declare it (action_low, action_high): agents take actions to "
+            "be in [-1, 1]",
+        )
+
+
 def _saturated(subject: Subject) -> Iterator[Finding]:
     low, high = _range(subject)
     margin = NEAR * (high - low)
@@ -237,6 +255,7 @@ CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     _padding,
     _short,
     _outside,
+    _small,
     _saturated,
     _constant,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +19,26 @@ from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
 BOUNDS = ("action_low", "action_high")  # arrays of an npz that declares its actions' bounds
 
 
-def save(episodes: Episodes, path: Path | str, action_bounds: ActionBounds | None = None) -> None:
-    """Write a dataset as npz, with the bounds of its actions if they are known."""
+def save(
+    episodes: Episodes,
+    path: Path | str,
+    action_bounds: ActionBounds | tuple[Any, Any] | None = None,
+) -> None:
+    """Write a dataset as npz, with the lowest and the highest action if they are known: numbers, or
+    one for each dimension.
+    """
     path = Path(path)
     check_name(path)
     arrays = episodes.arrays()
     if action_bounds is not None:
-        arrays |= dict(zip(BOUNDS, map(np.array, dataclasses.astuple(action_bounds)), strict=True))
+        ends = (
+            dataclasses.astuple(action_bounds)
+            if isinstance(action_bounds, ActionBounds)
+            else action_bounds
+        )
+        size = arrays["actions"].shape[-1]
+        checked = ActionBounds.of(*(np.broadcast_to(each, size) for each in ends))
+        arrays |= dict(zip(BOUNDS, map(np.array, dataclasses.astuple(checked)), strict=True))
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
@@ -110,7 +124,9 @@ def action_bounds(source: Path | str, episodes: Episodes) -> ActionBounds | None
     try:
         with np.load(source, allow_pickle=False) as file:
             found = [np.atleast_1d(file[name]) for name in BOUNDS if name in file]
-        return ActionBounds.of(*found) if len(found) == len(BOUNDS) else None
+        if len(found) == 1:
+            raise GoatError(f"it has only one of {' and '.join(BOUNDS)}; give both or neither")
+        return ActionBounds.of(*found) if found else None
     except GoatError as error:
         raise GoatError(f"{source}: {error}") from None
     except Exception as error:

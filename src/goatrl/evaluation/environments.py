@@ -125,7 +125,10 @@ def check(
             "-1 is mapped to its lower bound and 1 to its upper bound; unless both are finite, "
             "actions are only clipped"
         )
-        return f"agents act in [-1, 1], the environment in {_short(space)}: {stretched}"
+        return (
+            f"agents act in [-1, 1], the environment in {_short(space)}: {stretched}. If the "
+            "data's actions are in the environment's units, declare their bounds and train again"
+        )
 
 
 def evaluate(
