@@ -135,6 +135,11 @@ class ActionBounds:
             raise GoatError("every lower action bound must be below its upper one")
         return cls(*(tuple(each.tolist()) for each in ends))
 
+    def __str__(self) -> str:
+        """Each different range once: "[-0.3, 0.3], [0, 1]"."""
+        ends = zip(self.low, self.high, strict=True)
+        return ", ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in ends))
+
     @property
     def native(self) -> bool:
         """Whether they are −1 and 1, as agents act."""

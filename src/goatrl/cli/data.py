@@ -269,18 +269,13 @@ class DataInfo:
         for name, value in describe(episodes, group, own).items():
             table.add_row(name, value)
         if self.data not in tasks.groups():
-            table.add_row("action bounds", _declared(datasets.action_bounds(self.data, episodes)))
+            bounds = datasets.action_bounds(self.data, episodes)
+            undeclared = "none declared; numbers within [-1, 1] are taken as they are"
+            table.add_row("action bounds", undeclared if bounds is None else escape(str(bounds)))
         console.print(table)
         if self.figure is not None:
             figures.save(data_figures.dataset(episodes, self.data, group), self.figure)
             console.print(f"wrote {self.figure}")
-
-
-def _declared(bounds: ActionBounds | None) -> str:
-    if bounds is None:
-        return "none declared; numbers within [-1, 1] are taken as they are"
-    ends = zip(bounds.low, bounds.high, strict=True)
-    return ", ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in ends))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -100,15 +100,6 @@ def _check_path(path: Path, format: str) -> None:
             raise GoatError(f"{path} is not a policy of goatrl; choose another name")
 
 
-def _bounds(agents: Agents) -> str:
-    """Between which actions lie, as a card says it."""
-    bounds = agents.action_bounds
-    if bounds is None:
-        return "[-1, 1]"
-    ends = zip(bounds.low, bounds.high, strict=True)
-    return ", ".join(dict.fromkeys(f"[{low:g}, {high:g}]" for low, high in ends))
-
-
 def _card(agents: Agents, seed: int, made: Exported, name: str) -> Iterator[str]:
     about, spec = _about(agents), agents.spec
     revisions = ", ".join(
@@ -132,7 +123,8 @@ def _card(agents: Agents, seed: int, made: Exported, name: str) -> Iterator[str]
     yield "| | numbers | |\n|---|---:|---|"
     yield f"| `observation` | {spec.observation_dim} | as in the data, not normalised |"
     yield f"| `goal` | {spec.goal_dim} | as in the data, not normalised |"
-    yield f"| `action` | {spec.action_dim} | as in the data, within {_bounds(agents)} |\n"
+    bounds = agents.action_bounds or "[-1, 1]"
+    yield f"| `action` | {spec.action_dim} | as in the data, within {bounds} |\n"
     yield (
         "Order and units are those of the training data; the file does not know them. It "
         f"normalises its inputs and clips them at {CLIP:g} standard deviations of the data."
