@@ -86,9 +86,9 @@ def train(
     All members learn from the same episodes, or each from its own: datasets of equal shapes.
 
     The randomness of update i of a member depends on its seed and on i alone: neither on the other
-    members, nor on where a run was interrupted. The arithmetic of a GPU does depend on how many
-    members share its matrix products (TF32 kernels are chosen by shape), so that there a seed alone
-    and in company agree in distribution, not in every digit.
+    members, nor on where a run was interrupted. Arithmetic does depend on how many members share a
+    matrix product: on a GPU always (TF32 kernels are chosen by shape), on a CPU from about eight
+    on. There a seed alone and in company agree in distribution, not in every digit.
     """
     every = members[0][0].target_period
     check_schedule(updates, interval, every)
