@@ -33,28 +33,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for folder in parser.parse_args(arguments).folders
     )
     print(f"{'':38}{'':>5}{'first':>14}{'second':>14}   difference [95 %]        p")
-    averages = []  # over the unseen tasks of all cells, for each seed
+    unseen = []  # for each cell: how many tasks, and their average for each seed, before and after
     for place in sorted(first.keys() & second.keys()):
+        compared = []
         for task in tasks.get(place[0]).tasks:
             a, b = (100 * each[place].per_seed("success", task.name) for each in (first, second))
+            if task.split == "ood":
+                compared.append((a, b))
             if 0 in (np.ptp(a), np.ptp(b)):
                 continue  # all seeds always succeed: no spread to compare with
             test = stats.ttest_ind(b, a, equal_var=False)
             low, high = test.confidence_interval()
             print(
                 f"{place[0]:16}{place[1]:11}{task.name:11}{task.split:>5}"
-                f"{a.mean():8.1f} ± {a.std(ddof=1):3.1f}{b.mean():8.1f} ± {b.std(ddof=1):3.1f}"
+                f"{a.mean():8.1f} ± {a.std(ddof=1):4.1f}{b.mean():8.1f} ± {b.std(ddof=1):4.1f}"
                 f"   {b.mean() - a.mean():+5.1f} [{low:+5.1f}, {high:+5.1f}]   {test.pvalue:.2f}"
             )
-            if task.split == "ood":
-                averages.append((a, b))
-    a, b = (np.mean(each, axis=0) for each in zip(*averages, strict=True))
-    test = stats.ttest_ind(b, a, equal_var=False)
-    low, high = test.confidence_interval()
-    print(
-        f"all {len(averages)} unseen tasks: {a.mean():.1f} and {b.mean():.1f}, difference "
-        f"{b.mean() - a.mean():+.1f} [{low:+.1f}, {high:+.1f}], p {test.pvalue:.2f}"
+        before, after = (np.mean(each, axis=0) for each in zip(*compared, strict=True))
+        unseen.append((len(compared), before, after))
+    count = sum(tasks for tasks, _, _ in unseen)
+    means = [sum(n * np.mean(pair[which]) for n, *pair in unseen) / count for which in (0, 1)]
+    difference, low, high, p = welch(
+        [
+            ((n / count) * (2 * which - 1), each)
+            for n, *pair in unseen
+            for which, each in enumerate(pair)
+        ]
     )
+    print(
+        f"all {count} unseen tasks: {means[0]:.1f} and {means[1]:.1f}, difference "
+        f"{difference:+.1f} [{low:+.1f}, {high:+.1f}], p {p:.2f}"
+    )
+
+
+def welch(parts: Sequence[tuple[float, np.ndarray]]) -> tuple[float, float, float, float]:
+    """A weighted sum of the means of independent samples, its 95 % interval and the p of zero, by
+    Welch and Satterthwaite: samples of any sizes and spreads.
+    """
+    value = sum(weight * np.mean(sample) for weight, sample in parts)
+    errors = [weight**2 * np.var(sample, ddof=1) / len(sample) for weight, sample in parts]
+    freedom = sum(errors) ** 2 / sum(
+        error**2 / (len(sample) - 1) for error, (_, sample) in zip(errors, parts, strict=True)
+    )
+    error = np.sqrt(sum(errors))
+    reach = stats.t.ppf(0.975, freedom) * error
+    return value, value - reach, value + reach, 2 * stats.t.sf(abs(value) / error, freedom)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments.grid import EVALUATED_AT_ONCE
 from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
-from goatrl.robots.mujoco import ROWS, MujocoFamily, export, simulate_elsewhere
+from goatrl.robots.mujoco import PIECE, MujocoFamily, export, simulate_elsewhere
 from goatrl.robots.workers import the_same
 from goatrl.robots.workers import workers as processes
 from goatrl.tasks import Task, TaskGroup
@@ -226,8 +226,8 @@ def split(cell: Cell) -> Iterator[tuple[object, ...]]:
     for member in range(len(members)):
         alone = jax.tree.map(lambda leaf, m=member: leaf[m : m + 1], agents)
         policy = export(act, alone, group.spec), list(map(np.asarray, jax.tree.leaves(alone)))
-        for first in range(0, len(goals), ROWS):
-            at = slice(first, first + ROWS)
+        for first in range(0, len(goals), PIECE):
+            at = slice(first, first + PIECE)
             aims = goals[at].astype(np.float32)
             yield group.family, *policy, starts[at], aims, group.spec.horizon
 
@@ -244,7 +244,7 @@ def judging(groups: Sequence[TaskGroup], seeds: int, repeats: int) -> dict[str, 
     """
     cells = [untrained(group, seeds) for group in groups]
     # First a few episodes, with which processes start, load robots and compile policies.
-    judge([cell._replace(tasks=[replace(cell.tasks[0], episodes=ROWS)]) for cell in cells])
+    judge([cell._replace(tasks=[replace(cell.tasks[0], episodes=PIECE)]) for cell in cells])
     judged, bare = np.median([(judge(cells), bare_judge(cells)) for _ in range(repeats)], axis=0)
     steps = seeds * sum(task.episodes * g.spec.horizon for g in groups for task in g.evaluated())
     return {

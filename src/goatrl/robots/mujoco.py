@@ -24,7 +24,10 @@ from goatrl.types import Spec
 if TYPE_CHECKING:
     from goatrl.robots.physics.simulator import Robot, Simulator
 
-ROWS = 100  # episodes of one piece: two or three seconds of a core, and 70 MB
+ROWS = 100  # episodes that a policy sees at once
+# Episodes of one piece: a second or two of a core, and 35 MB. With more, cores are idle for longer
+# at the end; with fewer, policies act too often for too little.
+PIECE = 50
 LARGEST = 100  # number of episodes that is not worth other processes, which take seconds to start
 
 
@@ -93,7 +96,7 @@ class MujocoFamily(Family):
         ]
         elsewhere = members * len(goals) > LARGEST and portable(self)
         share = -(-members * len(goals) // workers().count)  # something for every core
-        size = min(ROWS, share) if elsewhere else ROWS
+        size = min(PIECE, share) if elsewhere else ROWS
         slices = [slice(first, first + size) for first in range(0, len(goals), size)]
         pieces = list(itertools.product(range(members), slices))
         if not elsewhere:
