@@ -614,6 +614,11 @@ def test_from_a_group_to_minari_and_back(root: Path, capsys: pytest.CaptureFixtu
     assert "desired goal reached" in shown
     assert goat("data", "convert", name, "--out", "back.npz") == 0
     assert datasets.load("back.npz").checksum() == own
+    assert datasets.goal_threshold("back.npz") == 1.0, "Minari's metadata has it"
+    assert goat("data", "convert", "back.npz", "--goal-threshold", 2, "--out", "other.npz") == 0
+    assert datasets.goal_threshold("other.npz") == 2.0
+    assert goat("data", "convert", "back.npz", "--goal-columns", 0, "--out", "x.npz") == 0
+    assert datasets.goal_threshold("x.npz") is None, "other goals"
 
 
 def test_from_a_file_to_minari(
