@@ -122,6 +122,7 @@ def test_links_of_the_docs_lead_somewhere() -> None:
         *PAGES,
         ROOT / "CHANGELOG.md",
         ROOT / "results" / "README.md",
+        ROOT / "results" / "NOTES.md",
         ROOT / "benchmarks" / "README.md",
     ]:
         for target, anchor in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", page.read_text()):

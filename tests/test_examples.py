@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -103,18 +104,41 @@ def test_a_maze_is_driven_as_it_is_evaluated(tmp_path: Path) -> None:
         "for name in ('jax', 'jaxlib', 'goatrl', 'onnx'):\n"
         "    sys.modules[name] = None\n"  # whoever imports it fails
         "sys.path.insert(0, sys.argv[1])\n"
-        "import maze_robot\n"
-        f"maze_robot.main(sys.argv[2], '{maze}', {steps}, {episodes})\n"
+        "import drive\n"
+        "drive.main(*sys.argv[2:])\n"
     )
+    where = (maze, "--environment-args", json.dumps(ends), "--horizon", str(steps))
+    counted = ("--episodes", str(episodes), "--goal-threshold", "0.45")
     for format, name in (("numpy", "policy.py"), ("onnx", "policy.onnx")):
         assert goat("export", tmp_path / "run", "--format", format, "--out", tmp_path / name) == 0
         shown = subprocess.run(
-            [sys.executable, "-c", code, str(ROOT / "examples"), str(tmp_path / name)],
+            [sys.executable, "-c", code, ROOT / "examples", tmp_path / name, *where, *counted],
             capture_output=True,
             text=True,
             check=True,
         ).stdout
         assert shown.startswith(f"{met} of {episodes} goals reached; an action took ")
+
+
+def test_an_environment_of_any_kind_is_driven(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a policy that ends 0.28 beyond the goal, which the world's own flag calls a success."""
+    policy = tmp_path / "policy.py"
+    policy.write_text(
+        "def act(observation, goal):\n    return (goal - observation + 0.2).astype('f')\n"
+    )
+    quick = ("--horizon", "8", "--episodes", "5")
+    monkeypatch.syspath_prepend(ROOT / "examples")  # as of a script
+    example = load("drive")
+    flag = ("--environment-args", '{"flag": "is_success"}')
+    for options, reached in (
+        (("--goal-threshold", "0.1"), 0),
+        (("--goal-threshold", "0.3"), 5),
+        (flag, 5),
+    ):
+        example.main(str(policy), "worlds:worlds/Point-v0", *options, *quick)
+        assert capsys.readouterr().out.startswith(f"{reached} of 5 goals reached")
 
 
 def test_the_robot_stops_if_the_policy_fails() -> None:

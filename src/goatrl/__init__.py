@@ -16,7 +16,7 @@ from goatrl.evaluation.summary import tabulate
 from goatrl.experiments.export import export_policy
 from goatrl.experiments.loading import load as load_agents
 from goatrl.experiments.loading import load_policy
-from goatrl.runs.api import evaluate, load_dataset, make_dataset, train
+from goatrl.runs.api import evaluate, load_dataset, make_dataset, save_dataset, train
 from goatrl.sim.registration import register_environments
 from goatrl.tasks import register_task_group
 from goatrl.types import GoatError
@@ -31,6 +31,7 @@ __all__ = [
     "make_dataset",
     "register_algorithm",
     "register_task_group",
+    "save_dataset",
     "tabulate",
     "train",
 ]

@@ -29,6 +29,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import hashlib
+import math
 from collections.abc import Iterable
 from typing import Any, Protocol, TypeVar, dataclass_transform
 
@@ -135,6 +136,11 @@ class ActionBounds:
             raise GoatError("every lower action bound must be below its upper one")
         return cls(*(tuple(each.tolist()) for each in ends))
 
+    @classmethod
+    def native_of(cls, size: int) -> ActionBounds:
+        """−1 and 1, as agents act."""
+        return cls((-1.0,) * size, (1.0,) * size)
+
     def __str__(self) -> str:
         """Each different range once: "[-0.3, 0.3], [0, 1]"."""
         ends = zip(self.low, self.high, strict=True)
@@ -170,6 +176,11 @@ def distance(achieved: Any, goal: Any) -> Any:
 def reached(achieved: Any, goal: Any, threshold: float) -> Any:
     """Whether ‖φ(s) − g‖ ≤ δ: (…, goal_dim) → (…)."""
     return distance(achieved, goal) <= threshold
+
+
+def check_goal_threshold(threshold: float) -> None:
+    if not (math.isfinite(threshold) and threshold > 0):
+        raise GoatError(f"the goal threshold must be a positive number, not {threshold:g}")
 
 
 @dataclasses.dataclass(frozen=True)

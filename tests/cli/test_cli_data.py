@@ -77,7 +77,7 @@ def test_all_means_the_groups_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_dataset_is_made_once_and_found_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert goat("data", "make", NAME) == 0
-    assert "6 of 6 (100 %), 75 % of those simulated kept" in capsys.readouterr().out
+    assert "6 of 6 episodes (100 %), 75 % of those simulated kept" in capsys.readouterr().out
     assert goat("data", "make", NAME) == 0
     assert "already made" in capsys.readouterr().out
     assert goat("data", "info", NAME, "--figure", "hand.png") == 0
@@ -102,7 +102,7 @@ def test_an_expert_of_ones_own_collects_into_a_file(
         shutil.copy(shipped / f"hand{suffix}", tmp_path)
     for out, more in (("shipped.npz", []), ("same.npz", ["--expert", tmp_path])):
         assert goat("data", "make", NAME, "--out", out, *more) == 0
-    assert "6 of 6 (100 %), 75 % of those simulated kept" in capsys.readouterr().out
+    assert "6 of 6 episodes (100 %), 75 % of those simulated kept" in capsys.readouterr().out
     assert (
         load("same.npz").checksum()
         == load("shipped.npz").checksum()
@@ -254,7 +254,7 @@ def test_what_is_missing_is_made_under_yes(capsys: pytest.CaptureFixture[str]) -
     assert goat(*arguments) == 2
     assert "has not been made yet" in capsys.readouterr().err
     assert goat(*arguments, "--yes") == 0
-    assert "6 of 6 (100 %), 75 % of those simulated kept" in capsys.readouterr().out
+    assert "6 of 6 episodes (100 %), 75 % of those simulated kept" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("answer", "code"), [("", 0), ("y", 0), ("n", 2)])

@@ -57,14 +57,16 @@ def test_a_log_has_a_line_per_report_at_once(clock: Clock, monkeypatch: pytest.M
         assert file.written == f"{title}: compiling, about 14 s\n"
         clock.now += 20
         report(40, {"policy_loss": 1.25, "value_loss": 0.5, "weight": 3.0})
-        assert file.written.endswith(f"{title}: 40 of 2,000 (2 %), policy 1.2 value 0.5\n")
+        assert file.written.endswith(f"{title}: 40 of 2,000 updates (2 %), policy 1.2 value 0.5\n")
         clock.now += 60
         report(240, {"policy_loss": 1.0})
         # 200 updates took 60 s, 1,760 take 528
-        assert file.written.endswith(f"{title}: 240 of 2,000 (12 %), policy 1, 9 min left\n")
+        assert file.written.endswith(
+            f"{title}: 240 of 2,000 updates (12 %), policy 1, 9 min left\n"
+        )
         clock.now += 528
         report(2_000, {})
-    assert file.written.endswith(f"{title}: 2,000 of 2,000 (100 %)\n")
+    assert file.written.endswith(f"{title}: 2,000 of 2,000 updates (100 %)\n")
     assert file.written.count("\n") == 4
 
 
@@ -76,7 +78,14 @@ def test_a_resumed_run_is_timed_from_where_it_resumes(
         report(1_100, {})
         clock.now += 10
         report(1_200, {})
-    assert file.written.endswith("bc: 1,200 of 2,000 (60 %), 80 s left\n")
+    assert file.written.endswith("bc: 1,200 of 2,000 updates (60 %), 80 s left\n")
+
+
+def test_what_has_no_unit_shows_its_share(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = log(monkeypatch)
+    with shown("evaluating 2 seeds", total=8) as progress:
+        progress.report(2, {})
+    assert file.written == "evaluating 2 seeds: 25 %\n"
 
 
 @pytest.mark.parametrize(
@@ -149,4 +158,4 @@ def test_a_file_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     )
     with (tmp_path / "log").open("w") as file:
         subprocess.run([sys.executable, "-c", code], stdout=file, check=True)
-    assert (tmp_path / "log").read_text().splitlines()[-1] == "bc: 5 of 10 (50 %), policy 1"
+    assert (tmp_path / "log").read_text().splitlines()[-1] == "bc: 5 of 10 updates (50 %), policy 1"

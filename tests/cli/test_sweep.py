@@ -123,6 +123,7 @@ def test_interrupted_it_goes_on_to_the_same_agents(
     assert Run(Path("cut/discount=0.9")).step() == 80
 
 
+@pytest.mark.filterwarnings("ignore:.*Using the latest versioned environment:UserWarning")
 def test_in_an_environment_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     actions = np.random.default_rng(0).uniform(-1, 1, (20, HORIZON, 2))
     achieved = np.concatenate([np.zeros((20, 1, 2)), actions.cumsum(axis=1)], axis=1)
@@ -136,6 +137,9 @@ def test_in_an_environment_of_ones_own(capsys: pytest.CaptureFixture[str]) -> No
     assert "already trained: 2 of 2 runs" in shown(capsys)
     before = modified("own")
     assert goat("sweep", "wgcsl", *own, *varied, *where) == 0
+    assert modified("own") == before
+    latest = ("--environment", "worlds:worlds/Point", "--episodes", 5)  # which is Point-v0
+    assert goat("sweep", "wgcsl", *own, *varied, *latest) == 0
     assert modified("own") == before
     assert goat("sweep", "wgcsl", *own, *varied, *where[:-1], 6) == 0
     assert Run(Path("own/discount=0.9")).read_episodes()[0].num_rows == 2 * 6

@@ -454,7 +454,20 @@ def test_a_dataset_that_declares_too_much_is_refused(root: Path, odd_episodes: E
         minari.load("me/odd-v0")
 
 
-def collected(name: str, episodes: int, callback=None, **settings):
+def to_the_goal(seen: dict[str, np.ndarray]) -> np.ndarray:
+    towards = seen["desired_goal"] - seen["achieved_goal"] - 0.3 * seen["observation"][2:]
+    return np.clip(4 * towards, -1, 1).astype(np.float32)
+
+
+def collected(
+    name: str,
+    episodes: int,
+    callback=None,
+    environment="PointMaze_Open-v3",
+    act=to_the_goal,
+    max_episode_steps=80,
+    **settings,
+):
     """A small dataset of a maze, as Minari's own collector records it: whether its episodes were
     terminated, and what Minari reads.
     """
@@ -463,15 +476,13 @@ def collected(name: str, episodes: int, callback=None, **settings):
     import minari as library
 
     gymnasium.register_envs(gymnasium_robotics)
-    maze = gymnasium.make("PointMaze_Open-v3", max_episode_steps=80, **settings)
+    maze = gymnasium.make(environment, max_episode_steps=max_episode_steps, **settings)
     more = {} if callback is None else {"step_data_callback": callback}
     collector = library.DataCollector(maze, **more)
     ends: list[bool] = []
     seen, _ = collector.reset(seed=0)
     while len(ends) < episodes:
-        towards = seen["desired_goal"] - seen["achieved_goal"] - 0.3 * seen["observation"][2:]
-        action = np.clip(4 * towards, -1, 1).astype(np.float32)
-        seen, _, terminated, truncated, info = collector.step(action)
+        seen, _, terminated, truncated, info = collector.step(act(seen))
         if terminated or truncated or (callback is not None and info["success"]):
             ends.append(terminated)
             if callback is None:
@@ -497,6 +508,32 @@ def test_a_maze_that_ends_at_success_is_read() -> None:
         np.testing.assert_array_equal(path, each.observations["achieved_goal"].astype(np.float32))
     last = np.stack([path[-1] for path in loaded.paths()])
     np.testing.assert_array_equal(np.linalg.norm(last - loaded.goals, axis=-1) <= 0.45, ends)
+
+
+def test_an_ant_in_a_maze_is_read_checked_and_trained_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its place is not part of what it observes."""
+    rng = np.random.default_rng(0)
+    _, stored = collected(
+        "mazes/ant-v0",
+        3,
+        environment="AntMaze_UMaze-v5",
+        act=lambda seen: rng.uniform(-1, 1, 8).astype(np.float32),
+        max_episode_steps=12,
+    )
+    loaded = minari.load("mazes/ant-v0")
+    for episode, each in enumerate(stored):
+        for name, key in (("observations", "observation"), ("achieved", "achieved_goal")):
+            wanted = each.observations[key].astype(np.float32)
+            np.testing.assert_array_equal(getattr(loaded, name)[episode], wanted)
+        np.testing.assert_array_equal(loaded.actions[episode], each.actions)
+        np.testing.assert_allclose(loaded.goals[episode], each.observations["desired_goal"][-1])
+    own = ("minari:mazes/ant-v0", "--goal-threshold", 0.45)
+    assert goat("data", "check", *own) == 0
+    assert "3 episodes, 36 actions" in capsys.readouterr().out
+    quick = ("--seeds", 1, "--updates", 20, "--set", "architecture.hidden=8", "--out", "run")
+    assert goat("train", "bc", "--data", *own, *quick) == 0
 
 
 def test_a_maze_that_goes_on_after_success_gets_the_goals_it_was_after() -> None:
@@ -614,6 +651,11 @@ def test_from_a_group_to_minari_and_back(root: Path, capsys: pytest.CaptureFixtu
     assert "desired goal reached" in shown
     assert goat("data", "convert", name, "--out", "back.npz") == 0
     assert datasets.load("back.npz").checksum() == own
+    assert datasets.goal_threshold("back.npz") == 1.0, "Minari's metadata has it"
+    assert goat("data", "convert", "back.npz", "--goal-threshold", 2, "--out", "other.npz") == 0
+    assert datasets.goal_threshold("other.npz") == 2.0
+    assert goat("data", "convert", "back.npz", "--goal-columns", 0, "--out", "x.npz") == 0
+    assert datasets.goal_threshold("x.npz") is None, "other goals"
 
 
 def test_from_a_file_to_minari(

@@ -13,13 +13,14 @@ import pickle
 import stat
 import warnings
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from goatrl.data import storage
+from goatrl.data import goal_threshold, storage
 from goatrl.disk.files import write_atomically
 from goatrl.types import Episodes, GoatError, make_episodes
 
@@ -108,6 +109,49 @@ def test_a_file_that_declares_too_much_is_refused(
         GoatError, match=r"a\.npz declares 0\.\d+ GiB, more than this machine's memory"
     ):
         storage.load(path)
+
+
+@pytest.mark.parametrize("read", [storage.action_bounds, lambda path, _: goal_threshold(path)])
+def test_what_is_declared_beside_the_episodes_may_be_no_larger_either(
+    read: Callable[[Path, Episodes], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, much = tmp_path / "a.npz", np.zeros(2**23)
+    beside = {"action_low": much, "action_high": much, "goal_threshold": much}
+    np.savez_compressed(path, **as_arrays(small()), **beside)
+    ours = os.sysconf
+    monkeypatch.setattr(os, "sysconf", lambda name: 2**12 if "PHYS" in name else ours(name))
+    episodes = storage.load(path)
+    with pytest.raises(GoatError, match=r"a\.npz declares .* GiB, more than this machine's memory"):
+        read(path, episodes)
+
+
+def test_a_file_keeps_the_goal_threshold(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    storage.save(small(), path, goal_threshold=0.1)
+    assert goal_threshold(path) == 0.1
+    assert storage.load(path).checksum() == small().checksum()
+    storage.save(small(), path)
+    assert goal_threshold(path) is None
+    for wrong in (0.0, -1.0, np.nan):
+        with pytest.raises(GoatError, match="goal threshold must be a positive number"):
+            storage.save(small(), path, goal_threshold=wrong)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        (-1.0, "the goal threshold must be a positive number, not -1"),
+        (np.ones((2, 2)), "the goal threshold must be one number"),
+        ("near", "goal_threshold are no arrays of numbers"),
+    ],
+)
+def test_a_goal_threshold_that_is_none_is_refused(
+    declared: object, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, **as_arrays(small()), goal_threshold=declared)
+    with pytest.raises(GoatError, match=rf"a\.npz: {message}"):
+        goal_threshold(path)
 
 
 def test_arrays_on_the_device_are_saved_too(tmp_path: Path) -> None:

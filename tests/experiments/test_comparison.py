@@ -195,6 +195,31 @@ def test_data_goes_by_its_name_and_by_its_checksum_where_names_clash(tmp_path: P
     assert differing(tmp_path / "same", *runs[1:]) == ([], [[], []]), "the same data, elsewhere"
 
 
+def test_action_bounds_are_one_column(tmp_path: Path) -> None:
+    episodes, runs = open_problem(GROUP, None).episodes, []
+    table = point_episodes({"Own-v0": [[1, 0], [1, 1]]})
+    for place, bounds in enumerate((None, (-2.0, 2.0), (-2.0, [2.0, 3.0]))):
+        file = tmp_path / f"{place}.npz"
+        datasets.save(episodes, file, bounds, goal_threshold=0.5)
+        problem = open_problem(None, file)
+        runs.append(evaluated(tmp_path / str(place), table, problem=problem))
+    found = comparison.compare(runs)
+    assert [list(row.differs.values()) for row in found.rows] == [
+        ["[-1, 1]"],
+        ["[-2, 2]"],
+        ["[-2, 2], [-2, 3]"],
+    ]
+    assert found.columns == ("action bounds",), "the data is the same"
+
+
+def test_an_environment_is_one_row_of_the_file(tmp_path: Path) -> None:
+    table = point_episodes({"Own-v0": [[1, 0], [1, 1]], **FIRST})
+    runs = [evaluated(tmp_path / name, table) for name in "ab"]
+    written = shown.to_csv(comparison.compare(runs)).splitlines()
+    over = [row["tasks"] for row in csv.DictReader(written)]
+    assert over[: len(over) // 2] == ["mixed (R10)", "OOD (R20)", "Own-v0", "R10", "R20", "all"]
+
+
 def test_names_are_short_where_that_leaves_no_doubt() -> None:
     assert comparison.short_names(["uncertainty.w", "rnd.w", "q_ensemble.tau"]) == {
         "uncertainty.w": "uncertainty.w",

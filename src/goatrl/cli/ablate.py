@@ -23,7 +23,7 @@ from goatrl.cli.training import (
     note_actions,
     train_with_progress,
 )
-from goatrl.data.problems import Problem, declared_symmetry, open_problem
+from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.files import write_text
 from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.summary import per_task
@@ -76,7 +76,7 @@ class Ablate:
     success: SuccessRule = "threshold"
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """The distance within which a goal counts as reached. Required with --environment, unless the
-    Minari metadata of the data has it.
+    data declares its own.
     """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """Instead of an environment: a task group. Its settings are used, and agents are evaluated on
@@ -151,10 +151,7 @@ class Ablate:
             ladder.append(top)
         declared = problem.group is not None and problem.group.family.symmetry is not None
         if self.symmetry is not None or declared:
-            text = declared_symmetry(
-                self.symmetry or "declared", problem.group, problem.action_bounds
-            )
-            numbers = {**top.overrides, "symmetry": text}
+            numbers = {**top.overrides, **problem.mapped_by(self.symmetry or "declared")}
             ladder.append(dataclasses.replace(top, label="+symmetry", overrides=numbers))
         return ladder
 

@@ -172,8 +172,8 @@ class DataConvert:
     episode is then what it achieves at its end. For data without goals, such as OGBench's.
     """
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """For Minari: the distance within which a goal counts as reached, which determines the rewards.
-    Task groups have their own.
+    """The distance within which a goal counts as reached, to be kept with the dataset; it
+    determines Minari's rewards. Task groups have their own.
     """
     group: Annotated[str | None, arg(metavar="GROUP")] = None
     """For Minari: the task group that a file belongs to, which provides the threshold and the
@@ -191,8 +191,12 @@ class DataConvert:
         if not minari.is_id(self.out):
             raw = open_dataset(self.source, self.yes)
             bounds = None if own else datasets.action_bounds(self.source, raw)
-            chosen = goal_from_columns(raw, self.goal_columns) if self.goal_columns else raw
-            write_dataset(chosen, Path(self.out), bounds)
+            threshold = self.goal_threshold
+            if self.goal_columns:
+                raw = goal_from_columns(raw, self.goal_columns)
+            elif threshold is None and not own:
+                threshold = datasets.goal_threshold(self.source)
+            write_dataset(raw, Path(self.out), bounds, threshold)
             return
         if self.goal_columns:
             raise GoatError(
@@ -209,21 +213,24 @@ class DataConvert:
         )
         about = minari.describe(tasks.get(self.source)) if own else {}
         given = {"description": self.description, "author": self.author}
-        bounds = problem.action_bounds
-        episodes = problem.episodes if bounds is None else datasets.load(known_path(self.source))
         new = minari.export(
-            episodes,
+            problem.recorded,
             self.out.removeprefix(minari.PREFIX),
             goal_threshold=problem.spec.goal_threshold,
             group=problem.group,
-            action_bounds=bounds,
+            action_bounds=problem.action_bounds,
             **about | {name: text for name, text in given.items() if text is not None},
         )
-        console.print(written(episodes, self.out) if new else f"already exists: {self.out}")
+        console.print(written(problem.recorded, self.out) if new else f"already exists: {self.out}")
 
 
-def write_dataset(episodes: Episodes, out: Path, bounds: ActionBounds | None = None) -> None:
-    datasets.save(episodes, out, bounds)
+def write_dataset(
+    episodes: Episodes,
+    out: Path,
+    bounds: ActionBounds | None = None,
+    threshold: float | None = None,
+) -> None:
+    datasets.save(episodes, out, bounds, threshold)
     console.print(written(episodes, str(out)))
 
 
@@ -292,8 +299,8 @@ class DataCheck:
     data: Positional[str]
     """A dataset file, minari:ID or a task group."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
-    """The distance within which a goal counts as reached. Task groups have their own, and so has
-    Minari metadata that goatrl wrote.
+    """The distance within which a goal counts as reached. Task groups have their own, and so may
+    datasets that goatrl wrote.
     """
     figure: Path | None = None
     """Also plot lengths, distances to goals and actions to this file (.png, .svg, .pdf)."""

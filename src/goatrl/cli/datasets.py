@@ -23,8 +23,9 @@ def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
     def describe(found: Mapping[str, float]) -> str:
         return f"{100 * found['share']:.0f} % of those simulated kept" if found else ""
 
+    count = group.collection.episodes
     with shown(
-        group.name, total=group.collection.episodes, first="starting", describe=describe
+        group.name, total=count, unit="episodes", first="starting", describe=describe
     ) as progress:
 
         def show(kept: int, count: int, simulated: int) -> None:

@@ -23,7 +23,7 @@ def follow(run: OnlineRun, plan: OnlinePlan, title: str, log: Sequence[trackers.
 
     with (
         trackers.opened(log, run.folder, plan.about["hyperparameters"]) as listeners,
-        training_bar(title, run.rounds(), plan.rounds, listeners, shares) as show,
+        training_bar(title, run.rounds(), plan.rounds, listeners, shares, "rounds") as show,
     ):
         for report in run.train(plan):
             success = {"explored": report.explored, "success": report.evaluated}

@@ -29,7 +29,9 @@ Describe = Callable[[Mapping[str, float]], str]  # metrics in a few words
 class Bar:
     """A progress bar."""
 
-    def __init__(self, title: str, done: int, total: int | None, first: str, describe: Describe):
+    def __init__(
+        self, title: str, done: int, total: int | None, unit: str, first: str, describe: Describe
+    ):
         self.total, self.describe = total, describe
         self.progress = progress_bar()
         self.bar = self.progress.add_task(title, total=total, completed=done, losses=first)
@@ -67,8 +69,10 @@ class Pace:
 class Lines:
     """A line at a time, written at once."""
 
-    def __init__(self, title: str, done: int, total: int | None, first: str, describe: Describe):
-        self.title, self.total, self.describe = title, total, describe
+    def __init__(
+        self, title: str, done: int, total: int | None, unit: str, first: str, describe: Describe
+    ):
+        self.title, self.total, self.unit, self.describe = title, total, unit, describe
         self.pace = Pace()
         self.begun: tuple[int, float] | None = None
         if first:
@@ -78,11 +82,9 @@ class Lines:
         left = self._left(step)
         assert self.total is not None
         if self.pace.due(step, self.total):
-            words = (
-                f"{step:,} of {self.total:,} ({100 * step // self.total} %)",
-                self.describe(metrics),
-                left,
-            )
+            share = f"{100 * step // self.total} %"
+            done = f"{step:,} of {self.total:,} {self.unit} ({share})" if self.unit else share
+            words = (done, self.describe(metrics), left)
             self._print(", ".join(word for word in words if word))
 
     def _left(self, step: int) -> str:
@@ -109,13 +111,16 @@ def shown(
     title: str,
     done: int = 0,
     total: int | None = None,
+    unit: str = "",
     first: str = "",
     describe: Describe = losses,
     hidden: bool = False,
 ) -> Iterator[Bar | Lines]:
-    """What shows progress here; its `total` may be set later. What is done at once has no bar."""
+    """What shows progress here; its `total` may be set later. Without a unit, a log shows the share
+    alone. What is done at once has no bar.
+    """
     kind = Bar if console.is_terminal and not hidden else Lines
-    display = kind(title, done, total, first, describe)
+    display = kind(title, done, total, unit, first, describe)
     try:
         yield display
     finally:
@@ -131,13 +136,14 @@ def usual() -> str:
 def training_bar(
     title: str,
     step: int,
-    updates: int,
+    total: int,
     trackers: Sequence[Listener] = (),
     describe: Describe = losses,
+    unit: str = "updates",
 ) -> Iterator[Callable[[int, Mapping[str, float]], None]]:
     """Progress of a training, and the function that moves it. Trackers are told the same."""
     first = f"compiling, about {usual()}"
-    with shown(title, step, updates, first, describe) as display:
+    with shown(title, step, total, unit, first, describe) as display:
 
         def report(step: int, metrics: Mapping[str, float]) -> None:
             for listener in (display, *trackers):

@@ -22,13 +22,12 @@ from goatrl.cli.console import (
 from goatrl.cli.datasets import ensure
 from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
 from goatrl.cli.progress import Log, shown, training_bar
-from goatrl.data.problems import Problem, declared_symmetry, open_problem
+from goatrl.data.problems import Problem, open_problem
 from goatrl.evaluation import environments
 from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import loading
-from goatrl.learn import symmetry
 from goatrl.report import tables
 from goatrl.runs import trackers
 from goatrl.runs.folder import Agents, RunFolder
@@ -51,7 +50,7 @@ class TrainingOptions:
     """A dataset file or minari:ID, instead of the group's own dataset."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """The distance within which a goal counts as reached. Required for your own data without a
-    group, unless its Minari metadata has it.
+    group, unless it declares its own.
     """
     seeds: int = 5
     """Number of seeds (0, 1, …), trained together."""
@@ -90,7 +89,7 @@ class TrainingOptions:
             data=self.data,
             overrides={
                 **problem.seen_as(self.inputs),
-                **self._symmetry(problem),
+                **problem.mapped_by(self.symmetry),
                 **settings,
             },
             seeds=tuple(range(self.seeds)),
@@ -100,13 +99,6 @@ class TrainingOptions:
 
     def settings(self) -> dict[str, str]:
         return pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5")
-
-    def _symmetry(self, problem: Problem) -> dict[str, str]:
-        if self.symmetry is None:
-            return {}
-        text = declared_symmetry(self.symmetry, problem.group, problem.action_bounds)
-        symmetry.read(text, problem.spec)  # refused before anything is trained
-        return {"symmetry": text}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -310,7 +302,5 @@ def evaluate_agents(
             table = environments.evaluate(
                 members, state, trained.spec, where, count, show, trained.action_bounds
             )
-    RunFolder(trained.path).write_episodes(
-        table, where if isinstance(where, TaskGroup) else None, trained.step
-    )
+    trained.record(table, where if isinstance(where, TaskGroup) else None)
     return table

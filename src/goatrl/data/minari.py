@@ -33,7 +33,14 @@ from goatrl.data.sizes import check_fits_memory, of_hdf5
 from goatrl.disk.files import WriteError
 from goatrl.sim.registration import identifier, is_registered
 from goatrl.tasks import TaskGroup
-from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes, reached
+from goatrl.types import (
+    ActionBounds,
+    Episodes,
+    GoatError,
+    check_goal_threshold,
+    make_episodes,
+    reached,
+)
 
 PREFIX = "minari:"
 KEYS = ("observation", "achieved_goal", "desired_goal")
@@ -115,8 +122,7 @@ def export(
     of its tasks. Without bounds, the action space is [-1, 1], or as wide as the actions.
     """
     minari = _library()
-    if not (math.isfinite(goal_threshold) and goal_threshold > 0):
-        raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")
+    check_goal_threshold(goal_threshold)
     path, checksum = _folder(name), episodes.checksum()
     if path.exists():
         if _holds(name, checksum, goal_threshold):

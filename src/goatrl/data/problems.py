@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +14,15 @@ import numpy as np
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.tasks import TaskGroup
-from goatrl.types import ActionBounds, Episodes, GoatError, Layout, Settings, Spec
+from goatrl.types import (
+    ActionBounds,
+    Episodes,
+    GoatError,
+    Layout,
+    Settings,
+    Spec,
+    check_goal_threshold,
+)
 
 OUTLIERS = 0.01  # share of action components beyond [-1, 1] that says nothing about their bounds
 
@@ -24,13 +31,19 @@ OUTLIERS = 0.01  # share of action components beyond [-1, 1] that says nothing a
 class Problem:
     """What an agent is trained on. Without a task group there is nothing to evaluate it on."""
 
-    episodes: Episodes
+    episodes: Episodes  # with actions in [-1, 1]
     spec: Spec
     settings: Settings
     group: TaskGroup | None
     # what the actions of its episodes, which lie in [-1, 1], were in the data; None if the same
     action_bounds: ActionBounds | None = None
     bounds_declared: bool = False  # or else they are the range of the actions
+    unscaled: Episodes | None = None  # those of the data, if their actions are others
+
+    @property
+    def recorded(self) -> Episodes:
+        """The episodes as the data has them."""
+        return self.episodes if self.unscaled is None else self.unscaled
 
     @property
     def layout(self) -> Layout | None:
@@ -44,6 +57,12 @@ class Problem:
     def seen_as(self, inputs: str) -> dict[str, Any]:
         """The hyper-parameters with which networks have such inputs (`networks.INPUTS`)."""
         return seen_as(inputs, None if inputs == "absolute" else self.layout)
+
+    def mapped_by(self, symmetry: str | Path | None) -> dict[str, str]:
+        """The hyper-parameters with which training knows a symmetry (`declared_symmetry`)."""
+        if symmetry is None:
+            return {}
+        return {"symmetry": declared_symmetry(symmetry, self.group, self.action_bounds)}
 
 
 def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
@@ -119,8 +138,8 @@ def open_problem(
     """The dataset of a task group, or a file in its place, or data alone with a goal threshold,
     given or its own.
     """
-    if goal_threshold is not None and not (math.isfinite(goal_threshold) and goal_threshold > 0):
-        raise GoatError(f"the goal threshold must be a positive number, not {goal_threshold}")
+    if goal_threshold is not None:
+        check_goal_threshold(goal_threshold)
     if group is None:
         if data is None:
             raise GoatError(
@@ -154,7 +173,7 @@ def without_group(
     """Data alone. Its actions are scaled to [-1, 1] from the bounds that are declared, or from
     their own range if more than a few exceed it.
     """
-    actions = np.asarray(episodes.actions)
+    recorded, actions = episodes, np.asarray(episodes.actions)
     taken = episodes.at(*episodes.steps())
     bounds = own_bounds(actions[taken]) if declared is None else declared
     if bounds is not None and bounds.native:
@@ -175,7 +194,8 @@ def without_group(
             )
         episodes = dataclasses.replace(episodes, actions=scaled)  # type: ignore[arg-type]
     spec = episodes.spec(goal_threshold)
-    return Problem(episodes, spec, Settings(), None, bounds, declared is not None)
+    unscaled = None if bounds is None else recorded
+    return Problem(episodes, spec, Settings(), None, bounds, declared is not None, unscaled)
 
 
 def own_bounds(actions: np.ndarray) -> ActionBounds | None:

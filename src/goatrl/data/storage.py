@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,21 @@ from goatrl.data.sizes import check_fits_memory
 from goatrl.data.trajectories import OGBENCH, from_ogbench, from_robomimic
 from goatrl.disk.files import write_atomically
 from goatrl.tasks import groups
-from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
+from goatrl.types import ActionBounds, Episodes, GoatError, check_goal_threshold, make_episodes
 
-BOUNDS = ("action_low", "action_high")  # arrays of an npz that declares its actions' bounds
+# what an npz may declare beside its episodes
+BOUNDS = ("action_low", "action_high")
+THRESHOLD = "goal_threshold"
 
 
 def save(
     episodes: Episodes,
     path: Path | str,
     action_bounds: ActionBounds | tuple[Any, Any] | None = None,
+    goal_threshold: float | None = None,
 ) -> None:
-    """Write a dataset as npz, with the lowest and the highest action if they are known: numbers, or
-    one for each dimension.
+    """Write a dataset as npz, with what is known of it: the lowest and the highest action (numbers,
+    or one for each dimension) and the goal threshold.
     """
     path = Path(path)
     check_name(path)
@@ -39,6 +42,9 @@ def save(
         size = arrays["actions"].shape[-1]
         checked = ActionBounds.of(*(np.broadcast_to(each, size) for each in ends))
         arrays |= dict(zip(BOUNDS, map(np.array, dataclasses.astuple(checked)), strict=True))
+    if goal_threshold is not None:
+        check_goal_threshold(goal_threshold)
+        arrays[THRESHOLD] = np.array(goal_threshold)
     write_atomically(path, lambda file: np.savez_compressed(file, **arrays))  # type: ignore[arg-type]
 
 
@@ -78,9 +84,7 @@ def _load_npz(path: Path) -> Episodes:
                 )
             given = [name for name in ("lengths", "terminated") if name in file]
             wanted = [*names, *given]
-            declared = (file.zip.getinfo(f"{name}.npy").file_size for name in wanted)
-            check_fits_memory(sum(declared), path)
-            arrays = {name: file[name] for name in wanted}
+            arrays = _read(file, wanted, path)
     except GoatError:
         raise
     except Exception as error:
@@ -92,6 +96,13 @@ def _load_npz(path: Path) -> Episodes:
         return from_ogbench(arrays) if ogbench else make_episodes(**arrays)
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
+
+
+def _read(file: Any, names: Sequence[str], path: Path) -> dict[str, np.ndarray]:
+    """Arrays of an open npz, if this machine can hold what they declare."""
+    declared = (file.zip.getinfo(f"{name}.npy").file_size for name in names)
+    check_fits_memory(sum(declared), path)
+    return {name: file[name] for name in names}
 
 
 # A further format is a further reader: whatever takes a dataset then takes it too.
@@ -106,12 +117,19 @@ READERS: dict[str, Callable[[Path], Episodes]] = {
 
 
 def goal_threshold(source: Path | str) -> float | None:
-    """How near to a goal counts as reached, if a dataset itself says it; a file never does."""
-    return (
-        minari.goal_threshold(str(source).removeprefix(minari.PREFIX))
-        if minari.is_id(source)
-        else None
-    )
+    """How near to a goal counts as reached, if a dataset itself says it."""
+    if minari.is_id(source):
+        return minari.goal_threshold(str(source).removeprefix(minari.PREFIX))
+    found = _declared(source, [THRESHOLD]).get(THRESHOLD)
+    if found is None:
+        return None
+    try:
+        if found.size != 1:
+            raise GoatError("the goal threshold must be one number")
+        check_goal_threshold(found.item())
+    except GoatError as error:
+        raise GoatError(f"{source}: {error}") from None
+    return float(found.item())
 
 
 def action_bounds(source: Path | str, episodes: Episodes) -> ActionBounds | None:
@@ -119,18 +137,28 @@ def action_bounds(source: Path | str, episodes: Episodes) -> ActionBounds | None
     if minari.is_id(source):
         largest = float(np.abs(np.asarray(episodes.actions)).max())
         return minari.action_bounds(str(source).removeprefix(minari.PREFIX), largest)
-    if Path(source).suffix != ".npz":
-        return None
+    found = [np.atleast_1d(each) for each in _declared(source, BOUNDS).values()]
     try:
-        with np.load(source, allow_pickle=False) as file:
-            found = [np.atleast_1d(file[name]) for name in BOUNDS if name in file]
         if len(found) == 1:
             raise GoatError(f"it has only one of {' and '.join(BOUNDS)}; give both or neither")
         return ActionBounds.of(*found) if found else None
     except GoatError as error:
         raise GoatError(f"{source}: {error}") from None
+
+
+def _declared(source: Path | str, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Those of these numbers that a file has beside its episodes. Only npz has any."""
+    path = Path(source)
+    if path.suffix != ".npz":
+        return {}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = _read(file, [name for name in names if name in file], path)
+        return {name: np.asarray(array, np.float64) for name, array in found.items()}
+    except GoatError:
+        raise
     except Exception as error:
-        raise GoatError(f"{source}: {' and '.join(BOUNDS)} are no arrays of numbers") from error
+        raise GoatError(f"{path}: {' and '.join(names)} are no arrays of numbers") from error
 
 
 def location(source: Path | str) -> str:

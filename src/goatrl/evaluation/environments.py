@@ -17,6 +17,7 @@ import gymnasium
 import jax
 import numpy as np
 import pyarrow as pa
+from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 from gymnasium.spaces import Box, Dict
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
@@ -62,6 +63,16 @@ class Environment:
             raise GoatError(f"the horizon must be at least 1, not {self.horizon}")
         if self.success not in ("threshold", "flag"):
             raise unknown("rule of success", self.success, ("threshold", "flag"))
+
+    @property
+    def task(self) -> str:
+        """As what its episodes are recorded, once its module is imported: with its version (the
+        latest, if the name leaves it out) and its settings.
+        """
+        namespace, name, version = parse_env_id(self.id.rpartition(":")[2])
+        if version is None:
+            version = find_highest_version(namespace, name)
+        return f"{get_env_id(namespace, name, version)}{self.settings}"
 
     @property
     def settings(self) -> str:

@@ -22,7 +22,7 @@ from goatrl.disk.identity import Identity
 from goatrl.experiments import statistics
 from goatrl.experiments.statistics import Block, Interval, Scores
 from goatrl.runs.offline import Run
-from goatrl.types import GoatError
+from goatrl.types import ActionBounds, GoatError
 
 METRICS = ("success", "return")
 SPLITS = {"iid": "IID", "mixed": "mixed", "ood": "OOD"}  # in the order of the table
@@ -31,7 +31,12 @@ CONSEQUENCES = {
     "architecture.achieved": "architecture.inputs",
     "architecture.positions": "architecture.inputs",
 }
-HEADINGS = {"checksum": "data", "source": "file", "architecture.inputs": "inputs"}
+HEADINGS = {
+    "checksum": "data",
+    "source": "file",
+    "architecture.inputs": "inputs",
+    "action_bounds": "action bounds",
+}
 NAMES = ("algorithm", "group", "data", "file")
 LONGEST = 24  # letters of a value
 
@@ -171,7 +176,9 @@ def differences(runs: Sequence[EvaluatedRun]) -> dict[str, str]:
         same_algorithm = one.about["algorithm"] == other.about["algorithm"]
         for name in one.identity.diff(other.identity):
             kind, _, inner = name.partition(".")
-            if kind != "hyperparameters":
+            if kind == "action_bounds":  # both ends in one column
+                names[kind] = None
+            elif kind != "hyperparameters":
                 names[name] = None
             elif same_algorithm or _was_set(inner, one, other):
                 names[inner] = None
@@ -206,6 +213,9 @@ def _value(name: str, run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> str:
         return str(about["source"])[:8]
     if name == "symmetry":
         return _symmetry(run, runs)
+    if name == "action_bounds":
+        bounds = about.get(name)
+        return str(ActionBounds(**bounds) if bounds else ActionBounds.native_of(1))
     if name.startswith("revision of "):
         return str(about["revisions"].get(name.removeprefix("revision of "), ""))
     kind, _, inner = name.partition(".")

@@ -204,7 +204,7 @@ def _count(group: str | None, data: str | None, checksum: str, threshold: float)
     if known is not None and known.collection and checksums().get(known.name) == checksum:
         return known.collection.episodes
     try:
-        episodes = open_problem(group, None if data is None else Path(data), threshold).episodes
+        episodes = open_problem(group, None if data is None else Path(data), threshold).recorded
     except GoatError:
         return None
     return episodes.count if episodes.checksum() == checksum else None

@@ -74,8 +74,8 @@ def key(found: Comparison) -> str:
 
 
 def to_csv(found: Comparison) -> str:
-    """In long form, a row for each run and place: first splits and environments, then tasks, then
-    all tasks together.
+    """In long form, a row for each run and place: first splits and environments, then the tasks of
+    splits, then all tasks together.
     """
     names = [f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")]
     better = [f"better{end}" for end in ("", "_low", "_high")]
@@ -92,8 +92,7 @@ def to_csv(found: Comparison) -> str:
 
 
 def _over(row: Row) -> Iterable[tuple[str, Result]]:
-    yield from row.places.items()
-    yield from row.tasks.items()
+    yield from {**row.places, **row.tasks}.items()  # an environment is a place and a task
     yield "all", row.overall
 
 

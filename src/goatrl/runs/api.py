@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from goatrl import algorithms, tasks
+from goatrl.data import save
 from goatrl.data.problems import Problem, open_problem, without_group
 from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.evaluation import environments, episodes
@@ -77,6 +78,25 @@ def make_dataset(
     return without_group(made, goal_threshold, declared)
 
 
+def save_dataset(dataset: Problem, path: Path | str) -> Path:
+    """Write a dataset to a file, for `load_dataset` and the command line: as it was given, with its
+    goal threshold and, if they were declared, the bounds of its actions.
+
+    Args:
+        dataset: the result of `make_dataset` or `load_dataset`.
+        path: a file that ends in .npz.
+
+    Returns:
+        The file.
+    """
+    bounds = dataset.action_bounds
+    if bounds is None:  # so they are -1 and 1, if anything is declared
+        bounds = ActionBounds.native_of(dataset.spec.action_dim)
+    declared = bounds if dataset.bounds_declared else None
+    save(dataset.recorded, path, declared, dataset.spec.goal_threshold)
+    return Path(path)
+
+
 def train(
     algorithm: Path | str,
     dataset: Problem,
@@ -86,6 +106,7 @@ def train(
     batch_size: int | None = None,
     set: Mapping[str, Number] | None = None,
     inputs: str = "absolute",
+    symmetry: Path | str | None = None,
     out: Path | str | None = None,
     on_report: OnReport | None = None,
 ) -> Agents:
@@ -101,6 +122,8 @@ def train(
         inputs: what networks see of an observation s and a goal g: "absolute" (both), "difference"
             (s and g − φ(s), where φ(s) is the achieved goal) or "goal-frame" (s and g as seen from
             φ(s)).
+        symmetry: a TOML file that declares symmetries of the problem, with which training augments
+            the data, or "declared" for those of the robot of the dataset's task group.
         out: a run folder like that of `goat train`; repeat the call to resume, with more `updates`
             to train longer. Without one, nothing is kept on disk.
         on_report: called regularly with the number of updates so far and the losses.
@@ -112,7 +135,11 @@ def train(
     config = configure(
         algorithms.resolve(str(algorithm)).name,
         dataset,
-        overrides={**dataset.seen_as(inputs), **(set or {})},
+        overrides={
+            **dataset.seen_as(inputs),
+            **dataset.mapped_by(symmetry),
+            **(set or {}),
+        },
         seeds=tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds),
         updates=updates,
         batch_size=batch_size,
@@ -135,7 +162,8 @@ def evaluate(
     success: environments.Success = "threshold",
     count: int = environments.EPISODES,
 ) -> pa.Table:
-    """Evaluate agents without exploration noise, all on the same starts and goals.
+    """Evaluate agents without exploration noise, all on the same starts and goals. If they lie in
+    the folder of a run, the episodes are kept there, as `goat evaluate` does, for `goat compare`.
 
     Args:
         agents: the result of `train` or `load_agents`.
@@ -160,9 +188,11 @@ def evaluate(
         where = environments.Environment(environment, environment_args or {}, horizon, success)
         bounds = agents.action_bounds
         environments.check(where, agents.spec, count, bounds)
-        return environments.evaluate(
+        table = environments.evaluate(
             members, state, agents.spec, where, count, action_bounds=bounds
         )
+        agents.record(table, None)
+        return table
     name = group or agents.group
     if name is None:
         raise GoatError(
@@ -170,4 +200,7 @@ def evaluate(
         )
     known = tasks.get(name)
     agents.check_fits(known, agents.label)
-    return episodes.evaluate(members, state, known, [known.task(each) for each in only] or None)
+    chosen = [known.task(each) for each in only] or None
+    table = episodes.evaluate(members, state, known, chosen)
+    agents.record(table, known)
+    return table

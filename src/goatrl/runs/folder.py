@@ -115,6 +115,13 @@ class Agents:
         place = seeds.index(seed)
         return self.members[place][0], jax.tree.map(lambda leaf: leaf[place], self.state)
 
+    def record(self, table: pa.Table, group: TaskGroup | None) -> None:
+        """Keep evaluated episodes, of a group's tasks or of an environment, beside agents that lie
+        in the folder of a run.
+        """
+        if self.path.is_dir():
+            RunFolder(self.path).write_episodes(table, group, self.step)
+
     def policy(self, seed: int = 0) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
         """One of them as a function: act(observation, goal) → action in [-1, 1], or within the
         bounds of its data's actions if they are others, for one pair or for a batch of them.

@@ -192,7 +192,7 @@ def configure(
         overrides=dict(overrides or {}),
         group=None if problem.group is None else problem.group.name,
         data=None if data is None else location(data),
-        checksum=problem.episodes.checksum(),
+        checksum=problem.recorded.checksum(),
         spec=problem.spec,
         seeds=seeds,
         updates=updates,
@@ -230,7 +230,7 @@ class Run(RunFolder):
             None if config.data is None else Path(config.data),
             config.spec.goal_threshold,
         )
-        if problem.episodes.checksum() != config.checksum:
+        if problem.recorded.checksum() != config.checksum:
             raise GoatError(
                 f"the dataset of {self.folder} has changed since training (its checksum differs); "
                 "restore it or train again"
@@ -286,8 +286,7 @@ class Run(RunFolder):
         if isinstance(where, TaskGroup):
             current = about.get("evaluation") == where.evaluation_checksum()
             return current and all(found[task.name] for task in where.tasks)
-        name = f"{where.id.rpartition(':')[2]}{where.settings}"
-        return found[name] == count * len(self.about()["seeds"])
+        return found[where.task] == count * len(self.about()["seeds"])
 
     def prepare(self, plan: RunPlan) -> None:
         """As of every run; but one that was trained for fewer updates may go on to more."""
