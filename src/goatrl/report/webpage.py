@@ -24,6 +24,7 @@ FAMILIES = {
     "slide": "The paper's benchmark",
     "pointreach": "PointReach",
     "frontier": "Beyond the paper",
+    "newer": "Beyond the paper",
     "ablation": "Ablations",
     "finetune": "Online fine-tuning",
     "training": "Training time",
