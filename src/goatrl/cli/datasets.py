@@ -18,13 +18,13 @@ from goatrl.types import GoatError
 @contextmanager
 def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
     """Progress of a dataset that is being collected, and how to resume on Ctrl-C."""
-    assert group.collection is not None
+    assert group.made is not None
 
     def describe(found: Mapping[str, float]) -> str:
         return f"{100 * found['share']:.0f} % of those simulated kept" if found else ""
 
     with shown(
-        group.name, total=group.collection.episodes, first="starting", describe=describe
+        group.name, total=group.made.episodes, first="starting", describe=describe
     ) as progress:
 
         def show(kept: int, count: int, simulated: int) -> None:
@@ -46,11 +46,11 @@ def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
 
 def ensure(groups: Iterable[str], yes: bool) -> None:
     """Make the datasets that are missing, after asking unless --yes is given."""
-    known = [tasks.get(name) for name in dict.fromkeys(groups)]
+    known = dict.fromkeys(cache.source(tasks.get(name)).name for name in groups)
     missing = [
         group
-        for group in known
-        if group.collection is not None and not cache.cached(group).exists()
+        for group in map(tasks.get, known)
+        if group.made is not None and not cache.cached(group).exists()
     ]
     if missing and not yes:
         _ask(missing)

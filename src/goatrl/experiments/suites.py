@@ -53,11 +53,12 @@ class Suite:
     averages: str = ""  # table of the paper that has averages over tasks only
     # whether agents are also run on the grid of goals that is drawn as a map of what they reach
     maps: bool = False
+    folder: str = ""  # for its records, where they are neither of robots nor of PointReach
 
     @property
     def home(self) -> str:
         """The folder that suites share which have cells in common."""
-        return "robots" if self.percent else "pointreach"
+        return self.folder or ("robots" if self.percent else "pointreach")
 
     @property
     def decimals(self) -> int:
@@ -186,6 +187,31 @@ def reference(column: Column, batches: bool = True) -> Column:
     name = column.algorithm
     size = REFERENCE_BATCHES.get(name, REFERENCE_BATCH) if batches else None
     return Column(f"{column.label} (reference)", name, REFERENCE[name], batch_size=size)
+
+
+# What its agents have besides on OGBench's medium maze for a point.
+IN_MAZE: Mapping[str, Mapping[str, Number]] = {
+    "gcivl": {},
+    "gciql": {"ddpgbc.alpha": 0.003},
+    "hiql": {"goal_mixes.steps": 25},
+    "crl": {"ddpgbc.alpha": 0.03},
+    "qrl": {"ddpgbc.alpha": 0.0003},
+}
+MAZE_COLUMNS = tuple(
+    Column(column.label, column.algorithm, {**REFERENCE[column.algorithm], **own})
+    for column in NEWER
+    for own in [IN_MAZE.get(column.algorithm)]
+    if own is not None
+)
+MAZE_IMITATION = tuple(
+    Column(
+        column.label,
+        column.algorithm,
+        {name: number for name, number in OGBENCH.items() if not name.startswith("value_goals")},
+    )
+    for column in IMITATION
+    if column.algorithm in ("goat", "gcsl")
+)
 
 
 EXPECTILES = {"gcivl": "expectile_v", "gciql": "expectile_q", "hiql": "expectile_v"}
@@ -339,6 +365,28 @@ SUITES = (
         BY_KAPPA,
         {},
         claims=PESSIMISTIC,
+    ),
+    Suite(
+        "ogbench",
+        "OGBench's agents with its numbers on pointmaze-medium-navigate, made by its rules.",
+        ("ogbench-pointmaze",),
+        MAZE_COLUMNS,
+        {},
+        percent=True,
+        folder="ogbench",
+    ),
+    Suite(
+        "ogbench-ood",
+        "The same, GOAT and GCSL on data without a room and a corridor of the maze: goals there.",
+        ("ogbench-pointmaze-ood",),
+        (*MAZE_IMITATION, *MAZE_COLUMNS),
+        {},
+        claims=(
+            *(rises(column.label, "GOAT") for column in MAZE_COLUMNS),
+            *(rises(*pair) for pair in ADDED),
+        ),
+        percent=True,
+        folder="ogbench",
     ),
     Suite(
         "frontier-development",

@@ -25,6 +25,7 @@ FAMILIES = {
     "pointreach": "PointReach",
     "frontier": "Beyond the paper",
     "newer": "Beyond the paper",
+    "ogbench": "OGBench",
     "ablation": "Ablations",
     "finetune": "Online fine-tuning",
     "training": "Training time",
