@@ -268,7 +268,9 @@ def test_published_curves_are_those_of_the_records() -> None:
 def test_published_times_are_those_of_the_records() -> None:
     folder = ROOT / "results" / "training-time"
     found = timing.read_all(folder)
-    assert [each.label for each in found] == [column.label for column in timing.COLUMNS]
+    labels = [column.label for column in timing.COLUMNS]
+    assert [each.label for each in found] == labels[: len(found)]
+    assert len(found) >= len(timing.PAPER)
     assert (folder / "training-time.md").read_text() == times.markdown(found, timing.check(found))
     assert (folder / "training-time.csv").read_text() == times.to_csv(found)
 

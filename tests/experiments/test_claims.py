@@ -524,6 +524,50 @@ def test_conclusions_need_only_what_their_suite_has(suite: suites.Suite) -> None
         assert set(needs) <= mine
 
 
+def test_a_method_can_help_on_long_ways_alone() -> None:
+    """On Right, which is IID, the expert is at its goal for 40, 30, 20 and 10 steps: the latter two
+    ways are long. HIQL and GCIVL differ there alone, HIQL's success at short ones does not count.
+    """
+    suite = suites.get("newer")
+    group = "reach-left-right"
+
+    def cell(label: str, seeds: tuple[int, ...], met: list[bool], there: list[int]) -> Cell:
+        rows = [
+            {
+                "start": [0.0],
+                "goal": [0.0],
+                "path": None,
+                "final_distance": 0.0,
+                "split": "iid",
+                "task": task,
+                "seed": seed,
+                "episode": episode,
+                "success": success if task == "Right" else False,
+                "return": steps,
+            }
+            for task in ("Right", "Left")
+            for seed in seeds
+            for episode, (success, steps) in enumerate(zip(met, there, strict=True))
+        ]
+        return made_by_hand(group, rows, seeds, label)
+
+    def verdicts(hiql: list[bool]) -> dict[str, Verdict]:
+        cells = [
+            cell("Expert", (0,), [True] * 4, [40, 30, 20, 10]),
+            cell("GCIVL", (0, 1), [False, False, True, False], [0] * 4),
+            cell("HIQL", (0, 1), hiql, [0] * 4),
+        ]
+        return {verdict.claim: verdict for verdict in claims.check(suite, cells)}
+
+    long_ways = "HIQL improves on GCIVL on the longer ways of IID tasks"
+    helps = verdicts([False, False, True, True])
+    assert helps[long_ways].outcome == HELD
+    assert "GCIVL 50.0, HIQL 100.0" in helps[long_ways].evidence
+    assert helps["HIQL improves on GCIVL on OOD tasks"].outcome == UNDECIDED
+    assert verdicts([True, True, True, False])[long_ways].outcome == UNDECIDED
+    assert verdicts([True, True, False, False])[long_ways].outcome == NOT_HELD
+
+
 def test_a_step_of_the_ladder_rises_or_not_on_the_groups_that_are_there() -> None:
     """Without IID tasks in it: OOD success of +HER above or below that of BC, on one group
     of nine.

@@ -530,6 +530,16 @@ def test_a_column_that_was_added_belongs_to_its_suite_alone(tmp_path: Path) -> N
     assert not grid.suite_cells(suites.get("pointreach-cql-alpha"), tmp_path)
 
 
+def test_other_batches_take_as_many_samples(tmp_path: Path) -> None:
+    column = Column("large", "bc", batch_size=256)
+    suite = dataclasses.replace(SUITE, columns=(Column("BC", "bc"), column))
+    own, large = grid.plan(suite, tmp_path, seeds=1, groups=[GROUP])
+    assert (own.config.updates, own.config.batch_size) == (2_000, 128)
+    assert (large.config.updates, large.config.batch_size) == (1_000, 256)
+    _, short = grid.plan(suite, tmp_path, seeds=1, groups=[GROUP], updates=8)
+    assert (short.config.updates, short.config.batch_size) == (8, 256)
+
+
 @pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
 def test_every_column_of_every_suite_can_be_composed_and_told_apart(suite: suites.Suite) -> None:
     for name in suite.groups:

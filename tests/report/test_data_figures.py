@@ -211,3 +211,19 @@ def test_goat_figure_regions(
         )
         assert message in capsys.readouterr().err
     assert not (tmp_path / "no.png").exists()
+
+
+def test_regions_of_a_maze_have_walls_and_no_gripper() -> None:
+    group = tasks.get("ogbench-pointmaze-ood")
+    figure = data_figures.regions([group])
+    assert [axis.get_title() for axis in figure.axes] == [
+        "Seen · IID",
+        "Room · OOD",
+        "Corridor · OOD",
+    ]
+    for axis in figure.axes:
+        walls = [patch.get_bbox().bounds for patch in axis.patches]
+        assert len(walls) == 64 - 26
+        assert (-6.0, -6.0, 4.0, 4.0) in walls  # the corner at row and column 0
+    words = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert words == ["starts", "goals", "kept by the IID filter", "walls"]

@@ -14,6 +14,7 @@ import pytest
 from contacts import GROUPS, ROBOTS, STEPS, contact_rich, simulator_of, starts_of
 from goatrl import data, tasks
 from goatrl.robots.fetch import FetchFamily
+from goatrl.robots.mujoco import MujocoFamily
 from goatrl.robots.physics.fetch import FINGER_JOINTS, NEVER_TOUCH
 from goatrl.robots.push import PUSH
 from goatrl.robots.slide import SLIDE
@@ -110,7 +111,7 @@ def test_replay_of_the_authors_recording(reference_data: Path) -> None:
 
 @pytest.mark.parametrize(
     "group",
-    [group for group in tasks.groups().values() if group.family.simulated],
+    [group for group in tasks.groups().values() if isinstance(group.family, MujocoFamily)],
     ids=lambda g: g.name,
 )
 def test_every_task_resets_and_steps(group: tasks.TaskGroup) -> None:

@@ -47,9 +47,9 @@ class Bench:
     suites: Annotated[Positional[tuple[str, ...]], arg(metavar="SUITE [SUITE ...]")]
     """Suites from `goat list`. Several must keep their records in the same folder."""
     out: Annotated[Path | None, arg(metavar="FOLDER")] = None
-    """The folder for records and tables. If omitted, bench/robots, bench/pointreach, bench/finetune
-    or bench/training-time, depending on the suite. Suites that have cells in common can share a
-    folder.
+    """The folder for records and tables. If omitted, bench/robots, bench/pointreach, bench/ogbench,
+    bench/finetune or bench/training-time, depending on the suite. Suites that have cells in common
+    can share a folder.
     """
     groups: tuple[str, ...] = ()
     """Run only these task groups."""

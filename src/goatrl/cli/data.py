@@ -71,7 +71,7 @@ class DataMake:
                 "--out FILE to use --seed or --expert"
             )
         for group in chosen:
-            if group.collection is None:
+            if group.made is None:
                 raise GoatError(
                     f"{group.name} is generated when needed, not cached; to save it, add --out FILE"
                 )
@@ -81,15 +81,15 @@ class DataMake:
                 make_with_progress(group, self.threads)
 
     def _into_file(self, group: TaskGroup, out: Path) -> None:
-        if group.collection is None:
-            if self.expert is not None:
-                raise GoatError(f"{group.name} is not collected by an expert; omit --expert")
+        if group.collection is None and self.expert is not None:
+            raise GoatError(f"{group.name} is not collected by an expert; omit --expert")
+        if group.made is None and group.cut_from is None:
             write_dataset(datasets.make(group, self.seed), out)
             return
         datasets.check_name(out)  # it will take minutes
         expert = None if self.expert is None else experts.of_run(self.expert, group.family)
         partial = out.with_suffix(".partial.npz")
-        with collecting(group) as show:
+        with collecting(cache.source(group)) as show:
             episodes = cache.make(
                 group,
                 self.seed,
@@ -118,7 +118,7 @@ class DataVerify:
         made = [
             group.name
             for group in tasks.groups().values()
-            if group.script is not None or cache.cached(group).exists()
+            if group.script is not None or cache.cached(cache.source(group)).exists()
         ]
         differing = []
         for name in self.groups or made:

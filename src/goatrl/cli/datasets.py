@@ -18,12 +18,12 @@ from goatrl.types import GoatError
 @contextmanager
 def collecting(group: TaskGroup) -> Iterator[collect.Progress]:
     """Progress of a dataset that is being collected, and how to resume on Ctrl-C."""
-    assert group.collection is not None
+    assert group.made is not None
 
     def describe(found: Mapping[str, float]) -> str:
         return f"{100 * found['share']:.0f} % of those simulated kept" if found else ""
 
-    count = group.collection.episodes
+    count = group.made.episodes
     with shown(
         group.name, total=count, unit="episodes", first="starting", describe=describe
     ) as progress:
@@ -47,11 +47,11 @@ def make_with_progress(group: TaskGroup, threads: int | None = None) -> None:
 
 def ensure(groups: Iterable[str], yes: bool) -> None:
     """Make the datasets that are missing, after asking unless --yes is given."""
-    known = [tasks.get(name) for name in dict.fromkeys(groups)]
+    known = dict.fromkeys(cache.source(tasks.get(name)).name for name in groups)
     missing = [
         group
-        for group in known
-        if group.collection is not None and not cache.cached(group).exists()
+        for group in map(tasks.get, known)
+        if group.made is not None and not cache.cached(group).exists()
     ]
     if missing and not yes:
         _ask(missing)

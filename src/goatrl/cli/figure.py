@@ -327,7 +327,7 @@ class FigureUncertainty:
 
 @dataclasses.dataclass(frozen=True)
 class FigureRegions:
-    """Draw where the starts and goals of the robot tasks lie, and which of them the data covers.
+    """Draw where the starts and goals of tasks lie, and which of them the data covers.
 
     Examples:
       goat figure regions --out regions.png

@@ -37,10 +37,12 @@ class MissingDataset(GoatError):
 
 
 def of_group(group: TaskGroup) -> Episodes:
-    """The dataset of a task group: scripted ones are made in no time, those that experts collect
-    must have been made before.
+    """The dataset of a task group: scripted ones are made in no time, those that are simulated must
+    have been made before.
     """
-    if group.collection is None:
+    if group.cut_from is not None:
+        return collect.cut(of_group(group.cut_from), group.iid)
+    if group.made is None:
         return _scripted(group, seed=0)
     path = cached(group)
     if not path.exists():
@@ -53,9 +55,14 @@ def of_group(group: TaskGroup) -> Episodes:
         raise GoatError(f"{path} is damaged; {again}") from None
     if episodes.checksum() != checksum:
         raise GoatError(f"{path} has changed since it was written (its checksum differs); {again}")
-    if recipe != _recipe(group, 0, experts.get(group.family)):
+    if recipe != _recipe(group, 0, _expert(group)):
         raise GoatError(f"{path} was made by another version of goatrl; {again}")
     return episodes
+
+
+def source(group: TaskGroup) -> TaskGroup:
+    """The group whose dataset must be there for that of this one."""
+    return group if group.cut_from is None else source(group.cut_from)
 
 
 def cached(group: TaskGroup) -> Path:
@@ -65,11 +72,11 @@ def cached(group: TaskGroup) -> Path:
 def make_cached(
     group: TaskGroup, *, threads: int | None = None, on_progress: collect.Progress | None = None
 ) -> Path:
-    """Make a robot dataset in the cache, from where an interruption left it."""
+    """Make a simulated dataset in the cache, from where an interruption left it."""
     path = cached(group)
     partial = path.with_suffix(".partial.npz")
     episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
-    about = f"{episodes.checksum()} {_recipe(group, 0, experts.get(group.family))}"
+    about = f"{episodes.checksum()} {_recipe(group, 0, _expert(group))}"
     write_text(path.with_suffix(".about"), about)
     storage.save(episodes, path)
     partial.unlink(missing_ok=True)
@@ -95,31 +102,34 @@ def make(
     on_progress: collect.Progress | None = None,
     save_seconds: float = SAVE_SECONDS,
 ) -> Episodes:
-    """Collect a dataset, the same for the same seed, by the expert that ships with goatrl or
-    another one.
+    """Make a dataset, the same for the same seed. Where an expert collects it, that is the one that
+    ships with goatrl or another one.
 
     What is done is saved in `partial` now and then, and taken up from there.
     """
-    collection = group.collection
-    if collection is None:
+    if group.cut_from is not None:
+        whole = make(group.cut_from, seed, partial=partial, on_progress=on_progress)
+        return collect.cut(whole, group.iid)
+    made = group.made
+    if made is None:
         return _scripted(group, seed)
-    expert = expert or experts.get(group.family)
+    expert = expert or _expert(group)
     done = _Partial.load(partial, _recipe(group, seed, expert))
     saved_at = time.monotonic()
     report = on_progress or (lambda kept, count, simulated: None)
-    report(done.kept, collection.episodes, done.simulated)
-    wanted = collection.episodes - done.kept
+    report(done.kept, made.episodes, done.simulated)
+    wanted = made.episodes - done.kept
     for wave in collect.waves(
         group, expert, seed, first=done.waves, wanted=wanted, threads=threads
     ):
         done = done.after(wave)
-        report(min(done.kept, collection.episodes), collection.episodes, done.simulated)
-        if done.kept >= collection.episodes:
+        report(min(done.kept, made.episodes), made.episodes, done.simulated)
+        if done.kept >= made.episodes:
             break
         if partial is not None and time.monotonic() - saved_at >= save_seconds:
             done.save(partial)
             saved_at = time.monotonic()
-    return collect.join(done.parts, collection.episodes)
+    return collect.join(done.parts, made.episodes)
 
 
 def _scripted(group: TaskGroup, seed: int) -> Episodes:
@@ -128,9 +138,17 @@ def _scripted(group: TaskGroup, seed: int) -> Episodes:
     return group.script.make(seed)
 
 
-def _recipe(group: TaskGroup, seed: int, expert: Expert) -> str:
+def _expert(group: TaskGroup) -> Expert | None:
+    """The expert that collects its dataset, if one does."""
+    return None if group.collection is None else experts.get(group.family)
+
+
+def _recipe(group: TaskGroup, seed: int, expert: Expert | None) -> str:
     """SHA-256 over all that decides a dataset."""
+    if group.recording is not None:
+        return hashlib.sha256(f"{group.name} {group.recording.recipe} {seed}".encode()).hexdigest()
     assert group.collection is not None
+    assert expert is not None
     drawn = [part.tobytes() for part in group.collection.task.draw([seed, 0], 8)]
     text = (
         f"{group.name} {group.iid} {group.physics} {group.collection.noise} "

@@ -1,4 +1,5 @@
-"""An expert at work, with noise: how the robots' datasets come to be.
+"""How simulated datasets come to be: an expert at work, with noise, or what a group's own recording
+does.
 
 Episodes are simulated in waves. The noise, starts and goals of a wave depend on the seed and on its
 number alone, so the same dataset comes out with any number of cores, and also when it was made in
@@ -20,7 +21,8 @@ from goatrl.data.experts import Expert
 from goatrl.robots.exploration import explore
 from goatrl.robots.workers import portable, the_same, workers
 from goatrl.tasks import TaskGroup
-from goatrl.types import Episodes, make_episodes
+from goatrl.tasks.regions import Region
+from goatrl.types import Episodes, GoatError, make_episodes
 
 WAVE = 512
 CANDIDATES = 16  # starts drawn for each robot of a wave, to find one in the seen region
@@ -37,7 +39,7 @@ class Wave:
 
 def waves(
     group: TaskGroup,
-    expert: Expert,
+    expert: Expert | None,
     seed: int,
     first: int = 0,
     wanted: int = 1,
@@ -47,8 +49,13 @@ def waves(
     region.
 
     If many are `wanted`, every core simulates a wave of its own, unless `threads` of this process
-    are to do it.
+    are to do it. A recording is made on one core.
     """
+    if group.recording is not None:
+        for number in itertools.count(first):
+            lot = group.recording.record(seed, number)
+            yield Wave(number, lot.count, lot)
+    assert expert is not None
     if threads is not None or wanted <= WAVE or not portable(group):
         for number in itertools.count(first):
             yield simulate(group, expert, seed, number, WAVE, threads)
@@ -130,4 +137,35 @@ def join(parts: list[Episodes], count: int) -> Episodes:
     lots = [part.arrays() for part in parts]
     return make_episodes(
         **{name: np.concatenate([lot[name] for lot in lots])[:count] for name in lots[0]}
+    )
+
+
+def cut(episodes: Episodes, seen: Region) -> Episodes:
+    """What is left of episodes without the steps outside of a region: every stretch within it, of
+    one action at least, becomes an episode of its own, whose goal is where it ends.
+    """
+    paths = episodes.paths()
+    inside = seen.contains(np.concatenate(paths))
+    first = np.cumsum([0, *map(len, paths)])[:-1]
+    begins = inside & ~np.insert(inside[:-1], 0, False)
+    begins[first] = inside[first]
+    ends = inside & ~np.append(inside[1:], False)
+    ends[np.append(first[1:], len(inside)) - 1] |= inside[np.append(first[1:], len(inside)) - 1]
+    stretches = list(zip(np.flatnonzero(begins), np.flatnonzero(ends), strict=True))
+    kept = [(begin, end) for begin, end in stretches if end > begin]
+    if not kept:
+        raise GoatError("nothing of the dataset lies in the seen region; choose another")
+    rows = np.concatenate([np.arange(begin, end + 1) for begin, end in kept])
+    last = np.array([end for _, end in kept])
+    observations, achieved = (
+        np.asarray(each).reshape(len(inside), -1)
+        for each in (episodes.observations, episodes.achieved)
+    )
+    actions = np.asarray(episodes.actions)
+    if episodes.lengths is None:  # a row for every step
+        actions = np.pad(actions, ((0, 0), (0, 1), (0, 0)))
+    actions = actions.reshape(len(inside), -1)
+    lengths = [end - begin for begin, end in kept]
+    return make_episodes(
+        observations[rows], achieved[rows], actions[rows], achieved[last], lengths=lengths
     )

@@ -173,10 +173,10 @@ def export(
 def describe(group: TaskGroup) -> dict[str, str]:
     """Description, author and algorithm of the dataset that goatrl makes for a task group."""
     if group.collection is None:
+        source = group if group.cut_from is None else group.cut_from
+        scripted = source.script or source.recording
         return {
-            "description": group.label
-            if group.script is None
-            else group.script.describe(group.label),
+            "description": group.label if scripted is None else scripted.describe(group.label),
             "author": "goatrl",
             "algorithm": "scripted",
         }

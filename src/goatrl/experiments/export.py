@@ -201,8 +201,8 @@ def _source(group: str | None, data: str | None) -> str:
 def _count(group: str | None, data: str | None, checksum: str, threshold: float) -> int | None:
     """The number of episodes, if the dataset is known or still here."""
     known = tasks.groups().get(group or "")
-    if known is not None and known.collection and checksums().get(known.name) == checksum:
-        return known.collection.episodes
+    if known is not None and known.made and checksums().get(known.name) == checksum:
+        return known.made.episodes
     try:
         episodes = open_problem(group, None if data is None else Path(data), threshold).recorded
     except GoatError:

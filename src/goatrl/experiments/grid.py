@@ -142,7 +142,8 @@ def plan(
         evaluation = group.evaluation_checksum()
         for column in columns:
             entry = algorithms.get(column.algorithm)
-            check_contract(entry, entry.build(group.settings), spec, group.settings.batch_size)
+            own_updates, batch_size = column.schedule(group.settings)
+            check_contract(entry, entry.build(group.settings), spec, batch_size)
             algorithm = _compose(column, group)
             recorded = present.get((name, column.label))
             config = CellConfig(
@@ -154,10 +155,8 @@ def plan(
                 spec=spec,
                 checksum=checksum,
                 evaluation=evaluation,
-                updates=(group.settings.updates if updates is None else updates)
-                if entry.learns
-                else 0,
-                batch_size=group.settings.batch_size,
+                updates=(own_updates if updates is None else updates) if entry.learns else 0,
+                batch_size=batch_size,
             )
             if entry.learns:
                 check_schedule(

@@ -8,9 +8,15 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from goatrl.algorithms.goat import ENSEMBLE
-from goatrl.experiments.claims import BENCHMARK, DIDACTIC, Conclusion, rises
+from goatrl.experiments.claims import (
+    BENCHMARK,
+    DIDACTIC,
+    Conclusion,
+    rises,
+    rises_on_long_ways,
+)
 from goatrl.learn.parameters import Number
-from goatrl.types import unknown
+from goatrl.types import Settings, unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +30,15 @@ class Column:
     overrides: Mapping[str, Number] = dataclasses.field(default_factory=dict)
     inputs: str = "absolute"  # what its networks see
     symmetry: bool = False  # whether it trains with what its robot declares, if that is anything
+    # of other batches than the group's, it makes as many updates as take equally many samples
+    batch_size: int | None = None
+
+    def schedule(self, settings: Settings) -> tuple[int, int]:
+        """Its updates and the size of their batches."""
+        if self.batch_size is None:
+            return settings.updates, settings.batch_size
+        samples = settings.updates * settings.batch_size
+        return samples // self.batch_size, self.batch_size
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +53,12 @@ class Suite:
     averages: str = ""  # table of the paper that has averages over tasks only
     # whether agents are also run on the grid of goals that is drawn as a map of what they reach
     maps: bool = False
+    folder: str = ""  # for its records, where they are neither of robots nor of PointReach
 
     @property
     def home(self) -> str:
         """The folder that suites share which have cells in common."""
-        return "robots" if self.percent else "pointreach"
+        return self.folder or ("robots" if self.percent else "pointreach")
 
     @property
     def decimals(self) -> int:
@@ -124,6 +140,106 @@ def one_setting(
     return Column(label, "goat", {**ONE_SETTING, **different}, inputs, symmetry)
 
 
+# Newer methods, in the setting of all algorithms here: networks, inputs, γ, optimiser, targets and
+# budget are the group's, the rest is the method's own.
+NEWER = (
+    Column("GCIVL", "gcivl"),
+    Column("GCIQL", "gciql"),
+    Column("HIQL", "hiql"),
+    Column("CRL", "crl"),
+    Column("QRL", "qrl"),
+    Column("SMORe", "smore"),
+    Column("TRL", "trl"),
+)
+IMITATION = tuple(
+    column for column in PAPER_COLUMNS if column.algorithm in ("goat_tau", "goat", "wgcsl", "gcsl")
+)
+# The numbers of the methods' own code. OGBENCH is what its agents share.
+TARGETS: Mapping[str, Number] = {"polyak": 0.995, "target_period": 1, "learning_rate": 3e-4}
+OGBENCH: Mapping[str, Number] = {
+    **TARGETS,
+    "architecture.hidden": (512, 512, 512),
+    "architecture.activation": "gelu",
+    "architecture.layer_norm": True,
+    "discount": 0.99,
+    "value_goals.discount": 0.99,
+}
+REFERENCE: Mapping[str, Mapping[str, Number]] = {
+    "gcivl": OGBENCH,
+    "gciql": OGBENCH,
+    "hiql": OGBENCH,
+    "crl": {**OGBENCH, "contrastive_q.latent": 512},
+    "qrl": {**OGBENCH, "quasimetric.groups": 64},
+    "smore": {**TARGETS, "discount": 0.99},
+    "trl": {
+        **OGBENCH,
+        "architecture.hidden": (1024, 1024, 1024, 1024),
+        "discount": 0.999,
+        "value_goals.discount": 0.999,
+    },
+}
+REFERENCE_BATCH = 1_024
+REFERENCE_BATCHES = {"smore": 256}  # where it is another
+
+
+def reference(column: Column, batches: bool = True) -> Column:
+    """A newer method with the numbers of its own code, the size of batches among them or not."""
+    name = column.algorithm
+    size = REFERENCE_BATCHES.get(name, REFERENCE_BATCH) if batches else None
+    return Column(f"{column.label} (reference)", name, REFERENCE[name], batch_size=size)
+
+
+# What its agents have besides on OGBench's medium maze for a point.
+IN_MAZE: Mapping[str, Mapping[str, Number]] = {
+    "gcivl": {},
+    "gciql": {"ddpgbc.alpha": 0.003},
+    "hiql": {"goal_mixes.steps": 25},
+    "crl": {"ddpgbc.alpha": 0.03},
+    "qrl": {"ddpgbc.alpha": 0.0003},
+}
+MAZE_COLUMNS = tuple(
+    Column(column.label, column.algorithm, {**REFERENCE[column.algorithm], **own})
+    for column in NEWER
+    for own in [IN_MAZE.get(column.algorithm)]
+    if own is not None
+)
+MAZE_IMITATION = tuple(
+    Column(
+        column.label,
+        column.algorithm,
+        {name: number for name, number in OGBENCH.items() if not name.startswith("value_goals")},
+    )
+    for column in IMITATION
+    if column.algorithm in ("goat", "gcsl")
+)
+
+
+EXPECTILES = {"gcivl": "expectile_v", "gciql": "expectile_q", "hiql": "expectile_v"}
+KAPPAS = (0.3, 0.5, 0.7, 0.9)
+BY_KAPPA = tuple(
+    Column(
+        f"{column.label}, kappa={kappa:g}",
+        column.algorithm,
+        {f"{EXPECTILES[column.algorithm]}.expectile": kappa},
+    )
+    for column in NEWER
+    if column.algorithm in EXPECTILES
+    for kappa in KAPPAS
+)
+# What a method adds, and the one that it is most like without it.
+ADDED = (
+    ("HIQL", "GCIVL"),  # a hierarchy
+    ("QRL", "GCIQL"),  # a quasimetric critic
+    ("CRL", "GCIQL"),  # a contrastive critic
+)
+BEYOND_GOAT = tuple(rises(column.label, "GOAT") for column in NEWER)
+OWN_NUMBERS = tuple(rises(reference(column).label, column.label) for column in NEWER)
+PESSIMISTIC = (
+    *(rises(f"{label}, kappa=0.3", f"{label}, kappa=0.9") for label in ("GCIVL", "GCIQL", "HIQL")),
+    *(rises(f"HIQL, kappa={kappa:g}", f"GCIVL, kappa={kappa:g}") for kappa in KAPPAS),
+)
+
+
 def ablation(
     name: str,
     summary: str,
@@ -192,6 +308,85 @@ SUITES = (
         SLIDE_BY_END,
         {"success": "benchmark_success", "return": "benchmark_return"},
         percent=True,
+    ),
+    Suite(
+        "newer",
+        "Newer methods beside GOAT and other weighted imitation, in one setting.",
+        ROBOTS,
+        (*IMITATION, *NEWER, Column("Expert", "expert")),
+        {},
+        claims=(
+            *BEYOND_GOAT,
+            *(rises(*pair) for pair in ADDED),
+            *(rises_on_long_ways(*pair) for pair in ADDED),
+        ),
+        percent=True,
+    ),
+    Suite(
+        "newer-reference",
+        "Newer methods with the numbers of their own code, beside the setting of all algorithms; "
+        "as many samples.",
+        ROBOTS,
+        (*NEWER, *map(reference, NEWER)),
+        {},
+        claims=OWN_NUMBERS,
+        percent=True,
+    ),
+    Suite(
+        "newer-kappa",
+        "GCIVL, GCIQL and HIQL with the expectile κ of their value from 0.3 to 0.9.",
+        ROBOTS,
+        BY_KAPPA,
+        {},
+        claims=PESSIMISTIC,
+        percent=True,
+    ),
+    Suite(
+        "pointreach-newer",
+        "Newer methods on PointReach beside GOAT and other weighted imitation, in one setting.",
+        POINTREACH_GROUPS,
+        (*IMITATION, *NEWER),
+        {},
+        claims=(*BEYOND_GOAT, *(rises(*pair) for pair in ADDED)),
+    ),
+    Suite(
+        "pointreach-newer-reference",
+        "Newer methods on PointReach with the numbers of their own code, but for batches and "
+        "updates.",
+        POINTREACH_GROUPS,
+        (*NEWER, *(reference(column, batches=False) for column in NEWER)),
+        {},
+        claims=OWN_NUMBERS,
+    ),
+    Suite(
+        "pointreach-newer-kappa",
+        "GCIVL, GCIQL and HIQL on PointReach with the expectile κ from 0.3 to 0.9.",
+        POINTREACH_GROUPS,
+        BY_KAPPA,
+        {},
+        claims=PESSIMISTIC,
+    ),
+    Suite(
+        "ogbench",
+        "OGBench's agents with its numbers on pointmaze-medium-navigate, made by its rules.",
+        ("ogbench-pointmaze",),
+        MAZE_COLUMNS,
+        {},
+        percent=True,
+        folder="ogbench",
+    ),
+    Suite(
+        "ogbench-ood",
+        "The same, GOAT and GCSL on data without a room and a corridor of the maze: goals there.",
+        ("ogbench-pointmaze-ood",),
+        (*MAZE_IMITATION, *MAZE_COLUMNS),
+        {},
+        claims=(
+            *(rises(column.label, "GOAT") for column in MAZE_COLUMNS),
+            *(rises(*pair) for pair in ADDED),
+        ),
+        percent=True,
+        folder="ogbench",
     ),
     Suite(
         "frontier-development",

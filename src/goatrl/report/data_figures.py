@@ -5,6 +5,7 @@ filter keeps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -204,25 +205,21 @@ def regions(groups: Sequence[TaskGroup], count: int = 90) -> Figure:
     )
     for row, group in zip(axes, groups, strict=True):
         _task_panels(row, group, count)
+    shown = [group.panel(group).surroundings for group in groups if group.panel is not None]
+    robots = any(around.gripper is not None for around in shown)
+    mark = partial(Line2D, [], [], linestyle="")
     handles = [
-        Line2D(
-            [],
-            [],
-            linestyle="",
+        mark(
             marker="s",
             markersize=4,
             color=OURS_COLOR,
-            label="starts of the object",
+            label="starts of the object" if robots else "starts",
         ),
-        Line2D([], [], linestyle="", marker="*", markersize=6, color=GOAL_COLOR, label="goals"),
-        Line2D(
-            [],
-            [],
-            linestyle="",
-            marker="P",
-            markersize=6,
-            color="black",
-            label="gripper at the start",
+        mark(marker="*", markersize=6, color=GOAL_COLOR, label="goals"),
+        *(
+            [mark(marker="P", markersize=6, color="black", label="gripper at the start")]
+            if robots
+            else []
         ),
         Patch(
             facecolor=SEEN_COLOR,
@@ -230,14 +227,19 @@ def regions(groups: Sequence[TaskGroup], count: int = 90) -> Figure:
             linestyle=":",
             label="kept by the IID filter",
         ),
-        Patch(facecolor="none", edgecolor=DATA_COLOR, label="table"),
+        *([Patch(facecolor="none", edgecolor=DATA_COLOR, label="table")] if robots else []),
+        *(
+            [Patch(facecolor=DATA_COLOR, label="walls")]
+            if any(len(around.walls) for around in shown)
+            else []
+        ),
     ]
     figure.legend(
         handles=handles,
         ncols=len(handles),
         loc="upper left",
         bbox_to_anchor=(0.4 / width, 1.0),
-        title="Seen from above, with the robot at the upper edge",
+        title="Seen from above, with the robot at the upper edge" if robots else "Seen from above",
         alignment="left",
         fontsize=8,
         title_fontsize=8,
@@ -310,6 +312,8 @@ def _furnish(axis: Axes, around: Surroundings) -> None:
         axis.add_patch(
             Rectangle((left, low), right - left, high - low, fill=False, edgecolor=DATA_COLOR)
         )
+    for (left, low), (right, high) in around.walls:
+        axis.add_patch(Rectangle((left, low), right - left, high - low, color=DATA_COLOR))
     if around.from_above:
         axis.invert_yaxis()
     if around.centred:

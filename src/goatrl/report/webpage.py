@@ -24,6 +24,8 @@ FAMILIES = {
     "slide": "The paper's benchmark",
     "pointreach": "PointReach",
     "frontier": "Beyond the paper",
+    "newer": "Beyond the paper",
+    "ogbench": "OGBench",
     "ablation": "Ablations",
     "finetune": "Online fine-tuning",
     "training": "Training time",

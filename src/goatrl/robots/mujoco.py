@@ -42,35 +42,11 @@ class View:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class MujocoFamily(Family):
-    """A robot of gymnasium-robotics."""
-
-    environment: str  # module and class of the library's environment: "fetch.push:…"
-    view: View
+class SimulatedFamily(Family):
+    """A robot that `simulator` simulates, episodes side by side, over all cores."""
 
     simulated: ClassVar[bool] = True
     records_paths: ClassVar[bool] = False  # they would be most of a record
-
-    @abc.abstractmethod
-    def make_environment(self, prune: bool = True) -> Any:
-        """The library's environment on the model that we simulate.
-
-        `prune` spares the simulator the question whether parts touch that never can; no trajectory
-        depends on it.
-        """
-
-    @abc.abstractmethod
-    def make_robot(self) -> Robot:
-        """It, in its initial pose."""
-
-    @cached_property
-    def robot(self) -> Robot:
-        return self.make_robot()
-
-    def simulator(self, count: int, threads: int | None = None) -> Simulator:
-        from goatrl.robots.physics.simulator import Simulator
-
-        return Simulator(self.robot, count, threads)
 
     def rollouts(
         self,
@@ -131,7 +107,36 @@ class MujocoFamily(Family):
 
     def __getstate__(self) -> dict[str, Any]:
         """Without its model, which every process makes for itself."""
-        return {name: value for name, value in vars(self).items() if name != "robot"}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MujocoFamily(SimulatedFamily):
+    """A robot of gymnasium-robotics."""
+
+    environment: str  # module and class of the library's environment: "fetch.push:…"
+    view: View
+
+    @abc.abstractmethod
+    def make_environment(self, prune: bool = True) -> Any:
+        """The library's environment on the model that we simulate.
+
+        `prune` spares the simulator the question whether parts touch that never can; no trajectory
+        depends on it.
+        """
+
+    @abc.abstractmethod
+    def make_robot(self) -> Robot:
+        """It, in its initial pose."""
+
+    @cached_property
+    def robot(self) -> Robot:
+        return self.make_robot()
+
+    def simulator(self, count: int, threads: int | None = None) -> Simulator:
+        from goatrl.robots.physics.simulator import Simulator
+
+        return Simulator(self.robot, count, threads)
 
 
 def _in_order(futures: Sequence[Future[np.ndarray]]) -> Generator[np.ndarray, None, None]:
@@ -144,7 +149,7 @@ def _in_order(futures: Sequence[Future[np.ndarray]]) -> Generator[np.ndarray, No
 
 
 def simulate(
-    family: MujocoFamily,
+    family: SimulatedFamily,
     act: Callable[[np.ndarray, np.ndarray], Any],
     starts: np.ndarray,
     goals: np.ndarray,
@@ -186,7 +191,7 @@ def export(act: Act, agents: tuple[Any, Any], spec: Spec) -> bytes:
 
 
 def simulate_elsewhere(
-    family: MujocoFamily,
+    family: SimulatedFamily,
     program: bytes,
     leaves: list[np.ndarray],
     starts: np.ndarray,

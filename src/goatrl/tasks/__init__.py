@@ -8,10 +8,11 @@ from goatrl.tasks.registry import (
     robots,
     unregister_task_group,
 )
-from goatrl.tasks.types import Collection, Script, Task, TaskGroup, draw_mix
+from goatrl.tasks.types import Collection, Recording, Script, Task, TaskGroup, draw_mix
 
 __all__ = [
     "Collection",
+    "Recording",
     "Script",
     "Task",
     "TaskGroup",

@@ -26,6 +26,7 @@ class Surroundings:
     whole_table: bool = False  # whether all of it must be in view
     from_above: bool = False  # the second coordinate grows towards the viewer
     centred: bool = False  # the origin is marked
+    walls: np.ndarray = dataclasses.field(default_factory=lambda: np.empty((0, 2, 2)))  # corners
 
 
 class Panel(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goatrl.robots import Family
-from goatrl.tasks import fetch, pointreach, shadow_hand
+from goatrl.tasks import fetch, ogbench, pointreach, shadow_hand
 from goatrl.tasks.types import TaskGroup
 from goatrl.types import GoatError, unknown
 
@@ -51,5 +51,11 @@ def get(name: str) -> TaskGroup:
     return _GROUPS[name]
 
 
-for _group in (*fetch.GROUPS, *shadow_hand.GROUPS, *pointreach.GROUPS, *fetch.VARIANTS):
+for _group in (
+    *fetch.GROUPS,
+    *shadow_hand.GROUPS,
+    *pointreach.GROUPS,
+    *fetch.VARIANTS,
+    *ogbench.GROUPS,
+):
     register_task_group(_group)

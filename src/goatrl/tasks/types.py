@@ -82,6 +82,24 @@ class Script(Protocol):
         """The same episodes for the same seed."""
 
 
+class Recording(Protocol):
+    """Makes a dataset by simulating, which takes minutes: lot by lot, all of one size."""
+
+    @property
+    def episodes(self) -> int:
+        """How many the dataset has."""
+
+    @property
+    def recipe(self) -> str:
+        """All that decides the dataset but the seed."""
+
+    def describe(self, label: str) -> str:
+        """What the dataset of the group with this label shows."""
+
+    def record(self, seed: int, number: int) -> Episodes:
+        """The lot with this number: the same episodes for the same seed."""
+
+
 @dataclasses.dataclass(frozen=True)
 class TaskGroup:
     """One dataset and the tasks on which agents trained on it are evaluated, with the paper's
@@ -97,7 +115,10 @@ class TaskGroup:
     # where every achieved goal of an episode must lie for the dataset to keep it (or its last one)
     iid: Region
     collection: Collection | None = None  # how an expert collects its dataset
-    script: Script | None = None  # what else makes it
+    script: Script | None = None  # what else makes it, in no time
+    recording: Recording | None = None  # what else makes it, in minutes
+    # the group whose dataset it has, but for what lies outside the seen region
+    cut_from: TaskGroup | None = None
     # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
     coverage: Task | None = None
     panel: Callable[[TaskGroup], Panel] | None = None  # draws its starts and goals
@@ -107,6 +128,11 @@ class TaskGroup:
     @property
     def physics(self) -> str:
         return self.family.physics
+
+    @property
+    def made(self) -> Collection | Recording | None:
+        """What makes its dataset, where that takes so long that it is kept."""
+        return self.collection or self.recording
 
     @property
     def paper_label(self) -> str:
