@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from goatrl.data import goat_pickle, minari, parquet
 from goatrl.data.sizes import check_fits_memory
 from goatrl.data.trajectories import OGBENCH, from_ogbench, from_robomimic
 from goatrl.disk.files import write_atomically
+from goatrl.disk.reading import unusable
 from goatrl.tasks import groups
 from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
 
@@ -78,20 +79,24 @@ def _load_npz(path: Path) -> Episodes:
                 )
             given = [name for name in ("lengths", "terminated") if name in file]
             wanted = [*names, *given]
-            declared = (file.zip.getinfo(f"{name}.npy").file_size for name in wanted)
-            check_fits_memory(sum(declared), path)
-            arrays = {name: file[name] for name in wanted}
+            arrays = _arrays(file, wanted, path)
     except GoatError:
         raise
     except Exception as error:
         # A damaged archive can fail in as many ways as zip files and array headers have fields.
-        raise GoatError(
-            f"{path} is damaged or not an npz dataset ({type(error).__name__})"
-        ) from error
+        damaged = f"{path} is damaged or not an npz dataset ({type(error).__name__})"
+        raise unusable(path, error, damaged) from error
     try:
         return from_ogbench(arrays) if ogbench else make_episodes(**arrays)
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
+
+
+def _arrays(file: Any, names: Sequence[str], what: Path | str) -> dict[str, np.ndarray]:
+    """Arrays of an open npz, unless they declare too much."""
+    declared = (file.zip.getinfo(f"{name}.npy").file_size for name in names)
+    check_fits_memory(sum(declared), what)
+    return {name: file[name] for name in names}
 
 
 # A further format is a further reader: whatever takes a dataset then takes it too.
@@ -123,7 +128,10 @@ def action_bounds(source: Path | str, episodes: Episodes) -> ActionBounds | None
         return None
     try:
         with np.load(source, allow_pickle=False) as file:
-            found = [np.atleast_1d(file[name]) for name in BOUNDS if name in file]
+            arrays = _arrays(
+                file, [name for name in BOUNDS if name in file], "its bounds of actions"
+            )
+        found = [np.atleast_1d(array) for array in arrays.values()]
         if len(found) == 1:
             raise GoatError(f"it has only one of {' and '.join(BOUNDS)}; give both or neither")
         return ActionBounds.of(*found) if found else None

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from goatrl import algorithms, tasks
 from goatrl.disk.identity import Identity
+from goatrl.disk.reading import typed
 from goatrl.disk.versions import versions
 from goatrl.experiments import records, suites
 from goatrl.experiments.claims import Outcome, Verdict
@@ -62,7 +63,7 @@ class Config:
 
     @classmethod
     def from_identity(cls, identity: Identity) -> Config:
-        return cls(**{**identity.about, "defaults": tuple(identity.about["defaults"])})
+        return typed(cls, identity.about)
 
     @property
     def common(self) -> Identity:
@@ -247,7 +248,8 @@ def _read_file(path: Path) -> Timing:
         (interval,) = set(table.column("updates").to_pylist())
         chunks = tuple(table.column("seconds").to_pylist())
         config = Config.from_identity(identity)
-        return Timing(about["label"], config, about["versions"], interval, chunks)
+        label, found = typed(str, about["label"]), typed(dict[str, str], about["versions"])
+        return Timing(label, config, found, interval, chunks)
 
 
 # Claims
