@@ -55,7 +55,7 @@ class Config:
     updates: int
     batch_size: int
     revisions: Mapping[str, int] = dataclasses.field(default_factory=dict)  # of the algorithm
-    defaults: Sequence[str] = ()  # the hyper-parameters that are at their default
+    defaults: tuple[str, ...] = ()  # the hyper-parameters that are at their default
 
     @property
     def identity(self) -> Identity:
