@@ -28,6 +28,7 @@ STATM, MEMORY = Path("/proc/self/statm"), 1.3e9  # bytes, after which a worker g
 # arithmetic of tests/learn.
 SLOW = {
     "contract",
+    "fuzz",
     "probe",
     "training",
     "runs",
@@ -57,6 +58,7 @@ SLOW = {
     "test_newer",
     "test_page",
     "test_spent",
+    "test_strangers",
     "test_sweep",
     "test_theory",
     "test_timing",

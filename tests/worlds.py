@@ -4,6 +4,8 @@ importing registers them.
 
 from __future__ import annotations
 
+import contextlib
+import time
 import weakref
 from typing import Any, ClassVar
 
@@ -55,11 +57,16 @@ class Point(gymnasium.Env):
     ) -> tuple[dict[str, np.ndarray], float, bool, bool, dict[str, Any]]:
         if self.fails == "step":
             raise ZeroDivisionError("in the user's own code")
+        while self.fails == "hangs":
+            with contextlib.suppress(Exception):  # as code that retries for ever
+                time.sleep(0.01)
         assert self.action_space.contains(action), action
         low, high = self.action_space.low, self.action_space.high
         if np.isfinite(low).all() and np.isfinite(high).all():
             action = (action - (low + high) / 2) / ((high - low) / 2)
         self.place = self.place + action
+        if self.fails == "nan":
+            self.place = self.place * np.nan
         met = np.linalg.norm(self.place - self.goal) <= THRESHOLD
         told = {self.flag: bool(self.place[0] > self.goal[0])} if self.flag else {}
         return self._seen(), 7.0, bool(met and self.ends), False, told
@@ -97,4 +104,6 @@ _register("Flat", actions=Box(-1.0, 1.0, (3,)))
 _register("Unmade", fails="init")
 _register("Broken", fails="step")
 _register("Single", fails="several")
+_register("Hanging", fails="hangs")
+_register("Numberless", fails="nan")
 gymnasium.register("worlds/Plain-v0", entry_point=Plain)

@@ -51,6 +51,23 @@ class GoatError(Exception):
     exit_code = 2  # bad usage
 
 
+def require_finite(numbers: np.ndarray, what: str, where: str) -> None:
+    """Refuse numbers that are none: an agent or a world that is broken has not failed, and nothing
+    may be recorded of it.
+    """
+    if not np.isfinite(numbers).all():
+        raise NotFinite(
+            f"{what} is not finite ({where}), so that nothing was recorded; check the agent's "
+            "training and the environment"
+        )
+
+
+class NotFinite(GoatError):
+    """An evaluation that has no result."""
+
+    exit_code = 1
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> GoatError:
     """The error for a name that does not exist, with the nearest names that do."""
     names = sorted(known)
@@ -109,6 +126,12 @@ class Spec:
     action_dim: int
     horizon: int
     goal_threshold: float
+
+    def __post_init__(self) -> None:
+        if min(self.observation_dim, self.goal_dim, self.action_dim, self.horizon) < 1:
+            raise ValueError("dimensions and horizon must be at least 1")
+        if not (math.isfinite(self.goal_threshold) and self.goal_threshold > 0):
+            raise ValueError("the goal threshold must be a positive number")
 
 
 @dataclasses.dataclass(frozen=True)

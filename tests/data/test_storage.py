@@ -106,7 +106,7 @@ def test_a_file_that_declares_too_much_is_refused(
     ours = os.sysconf
     monkeypatch.setattr(os, "sysconf", lambda name: 2**12 if "PHYS" in name else ours(name))
     with pytest.raises(
-        GoatError, match=r"a\.npz declares 0\.\d+ GiB, more than this machine's memory"
+        GoatError, match=r"a\.npz declares 0\.\d+ GiB, more than half of this machine's memory"
     ):
         storage.load(path)
 

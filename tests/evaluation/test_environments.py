@@ -4,6 +4,7 @@ what does not fit.
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -447,3 +448,32 @@ def test_goat_evaluate(
         text = capsys.readouterr().err.strip()
         assert message in text
         assert "\n" not in text
+
+
+def test_an_environment_that_does_not_come_back_is_stopped_and_named() -> None:
+    with pytest.raises(GoatError) as caught:
+        judge("Hanging", 1.0, timeout=0.2)
+    assert str(caught.value) == (
+        "worlds:worlds/Hanging-v0 did not come back from step within 0.2 s; mend it, or allow more "
+        "with --timeout"
+    )
+    assert caught.value.exit_code == 1
+    assert judge("Point", 1.0, episodes=1, timeout=30.0).num_rows == 1, "no timer is left"
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(GoatError, match="timeout must be above 0"):
+            Environment(POINT, timeout=wrong)
+
+
+def test_what_is_not_finite_is_no_failed_episode() -> None:
+    with pytest.raises(GoatError, match=r"observation is not finite \(step 1 in worlds:worlds/Num"):
+        judge("Numberless", 1.0)
+    for drift in (float("nan"), float("inf")):
+        with pytest.raises(GoatError, match="an agent's action is not finite") as caught:
+            judge("Point", 1.0, drift=drift)
+        assert caught.value.exit_code == 1
+
+
+def test_a_horizon_that_no_memory_holds_is_refused() -> None:
+    with pytest.raises(GoatError, match="episodes of 1000000000000 actions declares"):
+        judge("Point", 1.0, horizon=10**12)

@@ -81,6 +81,8 @@ def test_two_kinds_of_records_share_a_folder(tmp_path: Path) -> None:
         "success": True,
         "return": 1,
         "final_distance": 0.0,
+        "start": [0.0, 0.0],
+        "goal": [1.0, 0.0],
     }
     records.add(tmp_path, made_by_hand("pointreach-expert-10", [episode], (0,)))
     assert len(curves.read_all(tmp_path)) == len(records.read_all(tmp_path)) == 1

@@ -518,8 +518,8 @@ def test_fine_tuned_agents_are_evaluated_and_watched(
         ),
         (
             {"config": {"by": "own"}},
-            "mine was written by another version of goatrl (its config.json has no 'from'); "
-            "make it again",
+            "mine is damaged or was written by another version of goatrl (Object missing required "
+            "field 'group'); make it again",
         ),
     ],
 )

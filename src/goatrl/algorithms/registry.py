@@ -14,6 +14,7 @@ from types import ModuleType
 from goatrl.types import Algorithm, GoatError, Settings, unknown
 
 Build = Callable[[Settings], Algorithm]
+CONTRACT = ("sampler", "target_period", "init", "update", "update_target", "act")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,20 +107,30 @@ def recorded(name: str, source: str, where: object) -> Entry:
     files = ", ".join(entry.file for entry in own if entry.name == name) or ", ".join(
         entry.file for entry in own
     )
+    raise _not_named(name, where, files)
+
+
+def _not_named(name: str, where: object, files: str) -> GoatError:
+    """The error for agents whose algorithm is not among the files that the user has named."""
     differs = (
         f" ({files} is a different file or has changed since training: its SHA-256 differs)"
         if files
         else ""
     )
-    raise GoatError(
+    return GoatError(
         f"{where} was trained with your own algorithm '{name}'{differs}; "
         "specify its file with --algorithm FILE (in Python: load_policy(path, algorithm=FILE))"
     )
 
 
-def load_file(file: Path | str) -> Entry:
+def load_file(file: Path | str, trained: tuple[str, str, object] | None = None) -> Entry:
     """Execute the user's Python file, which registers one algorithm; once, unless it has changed
     since.
+
+    Args:
+        file: the file.
+        trained: what it is named for, if that was trained with one: the recorded name and SHA-256,
+            and where both stand. Another file is refused before it is executed.
     """
     path = Path(file)
     if not path.is_file():
@@ -129,6 +140,8 @@ def load_file(file: Path | str) -> Entry:
     except OSError as error:
         raise GoatError(f"cannot read {path}: {error.strerror}") from error
     source = hashlib.sha256(content).hexdigest()
+    if trained is not None and trained[1] != source:
+        raise _not_named(trained[0], trained[2], str(path))
     for entry in _ENTRIES.values():
         if entry.source == source:
             return entry
@@ -175,11 +188,18 @@ def _guarded(path: Path, build: Build) -> Build:
     @functools.wraps(build)
     def guarded(settings: Settings) -> Algorithm:
         try:
-            return build(settings)
+            built = build(settings)
         except GoatError:
             raise
         except Exception as error:
             raise fault(path, error) from error
+        missing = [name for name in CONTRACT if not hasattr(built, name)]
+        if missing or not dataclasses.is_dataclass(built):
+            what = f"has no {', '.join(missing)}" if missing else "is no @pytree class"
+            raise GoatError(
+                f"{path}: what {build.__name__} returns {what}; see docs/own-algorithm.md"
+            )
+        return built
 
     return guarded
 

@@ -1,6 +1,8 @@
 """The command line: parse, call, print."""
 
+import contextlib
 import dataclasses
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -9,6 +11,7 @@ from typing import Annotated, Any, get_args
 import tyro
 
 import goatrl
+from goatrl.cli import limits
 from goatrl.cli.ablate import Ablate
 from goatrl.cli.bench import Bench
 from goatrl.cli.compare import Compare
@@ -81,25 +84,65 @@ def parse(words: list[str]) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code is 0, 1 (a run failed), 2 (bad usage) or 130 (interrupted)."""
+    """Run a command. The exit code is 0, 1 (a run failed), 2 (bad usage or unusable input), 70 (an
+    error of goatrl itself) or 130 (interrupted).
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given == ["--version"]:
-        print(f"goat {goatrl.__version__}")
-        return 0
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # the names of files need not be text
+            stream.reconfigure(errors="backslashreplace")
     debug = "--debug" in given
     try:
-        parsed = parse([word for word in given if word != "--debug"])
-        keep_compiled_programs()
-        parsed.run()
+        try:
+            _run([word for word in given if word != "--debug"])
+        finally:
+            if sys.stdout is not None:  # a buffer may find its pipe closed or its disk full
+                sys.stdout.flush()
     except BrokenPipeError:  # whatever read our output has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 0
     except KeyboardInterrupt:
         print("goat: interrupted", file=sys.stderr)
         return 130
-    except GoatError as error:
+    except Exception as error:
         if debug:
             raise
-        print(f"goat: {error}", file=sys.stderr)
-        return error.exit_code
+        message, code = _explained(error)
+        print(f"goat: {message}", file=sys.stderr)
+        _discard_output()
+        return code
     return 0
+
+
+def _run(words: list[str]) -> None:
+    if words == ["--version"]:
+        print(f"goat {goatrl.__version__}")
+        return
+    parsed = parse(words)
+    limits.check(parsed)
+    keep_compiled_programs()
+    parsed.run()
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """An error in one line, and the exit code."""
+    if isinstance(error, GoatError):
+        return str(error), error.exit_code
+    if isinstance(error, MemoryError):
+        return "not enough memory; use less data, fewer seeds or a smaller batch", 1
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}", 2
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"cannot write to the standard output: {error.strerror}", 1
+    text = " ".join(str(error).split())
+    return (
+        f"an error of goatrl itself ({type(error).__name__}: {text[:200]}); rerun with --debug and "
+        "report what it shows",
+        70,
+    )
+
+
+def _discard_output() -> None:
+    """Nothing more can be written: what is left in buffers must not fail once more at the end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

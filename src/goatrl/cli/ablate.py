@@ -1,6 +1,5 @@
 """goat ablate"""
 
-import csv
 import dataclasses
 import io
 import math
@@ -16,7 +15,13 @@ from tyro.conf import arg
 
 from goatrl.cli.console import console, plural
 from goatrl.cli.datasets import ensure
-from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
+from goatrl.cli.environments import (
+    EnvironmentArgs,
+    Horizon,
+    SuccessRule,
+    Timeout,
+    environment_of,
+)
 from goatrl.cli.training import (
     check_place,
     evaluate_agents,
@@ -32,6 +37,7 @@ from goatrl.experiments.claims import Outcome, side
 from goatrl.experiments.statistics import Interval
 from goatrl.experiments.suites import Column
 from goatrl.report import figures, tables
+from goatrl.report.text import Csv
 from goatrl.runs.offline import Run, configure
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Diverged
@@ -74,6 +80,7 @@ class Ablate:
     environment_args: EnvironmentArgs = None
     horizon: Horizon = None
     success: SuccessRule = "threshold"
+    timeout: Timeout = None
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """The distance within which a goal counts as reached. Required with --environment, unless the
     data declares its own.
@@ -160,7 +167,7 @@ class Ablate:
         anything is trained.
         """
         environment = environment_of(
-            self.environment, self.environment_args, self.horizon, self.success
+            self.environment, self.environment_args, self.horizon, self.success, self.timeout
         )
         if (environment is None) == (self.group is None):
             raise GoatError(
@@ -227,7 +234,7 @@ def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
         left = heading in ("rung", "algorithm", "verdict")
         shown.add_column(heading, justify="left" if left else "right", no_wrap=True)
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = Csv(buffer)
     writer.writerow(
         [
             "rung",

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from tyro.conf import arg, subcommand
 
-from goatrl import algorithms
 from goatrl.data.problems import Problem
+from goatrl.experiments import loading
 from goatrl.types import Episodes, GoatError
 
 
@@ -25,6 +25,9 @@ class Terminal(Console):
     def print(self, *objects: Any, markup: bool | None = None, **options: Any) -> None:
         plain = all(isinstance(each, str) for each in objects)
         super().print(*objects, markup=False if plain and markup is None else markup, **options)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # Rich would end the program as if it had failed
 
 
 console = Terminal()
@@ -44,12 +47,12 @@ def command(name: str, kind: type) -> Any:
     return subcommand(name, description=inspect.cleandoc(kind.__doc__ or ""))
 
 
-def load_own(algorithm: Path | None) -> None:
-    """Register the user's own algorithm, if they name its file. Runs that were trained with it can
-    then be opened.
+def load_own(algorithm: Path | None, trained: Path) -> None:
+    """Register the user's own algorithm, if they name its file and it is that of what was trained,
+    which can then be opened.
     """
     if algorithm is not None:
-        algorithms.load_file(algorithm)
+        loading.name_own(algorithm, trained)
 
 
 def plural(count: int, what: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from goatrl.evaluation.environments import Environment, Success
+from goatrl.evaluation.environments import TIMEOUT, Environment, Success
 from goatrl.types import GoatError
 
 EnvironmentArgs = Annotated[
@@ -33,25 +33,37 @@ SuccessRule = Annotated[
     ),
 ]
 
+Timeout = Annotated[
+    float | None,
+    arg(
+        metavar="SECONDS",
+        help="The time that a reset or a step of the environment may take before it is stopped; "
+        "600 if omitted.",
+    ),
+]
+
 
 def environment_of(
     name: str | None,
     arguments: str | None = None,
     horizon: int | None = None,
     success: Success = "threshold",
+    timeout: float | None = None,
 ) -> Environment | None:
     """The environment that the options name, if they name one. It may be in the current folder."""
     if name is None:
-        if arguments is not None or horizon is not None or success != "threshold":
+        given = (arguments, horizon, timeout)
+        if success != "threshold" or any(each is not None for each in given):
             raise GoatError(
-                "--environment-args, --horizon and --success describe an environment; name it with "
-                "--environment"
+                "--environment-args, --horizon, --success and --timeout describe an environment; "
+                "name it with --environment"
             )
         return None
     here = str(Path.cwd())
     if here not in sys.path:  # the command is not in the folder of the user's modules
         sys.path.append(here)
-    return Environment(name, _arguments(arguments), horizon, success)
+    limit = TIMEOUT if timeout is None else timeout
+    return Environment(name, _arguments(arguments), horizon, success, limit)
 
 
 def _arguments(text: str | None) -> dict[str, object]:

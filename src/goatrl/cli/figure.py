@@ -10,7 +10,13 @@ from tyro.conf import Positional, arg
 
 from goatrl import tasks
 from goatrl.cli.console import OwnAlgorithm, command, console, dataset_files, load_own, plural
-from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
+from goatrl.cli.environments import (
+    EnvironmentArgs,
+    Horizon,
+    SuccessRule,
+    Timeout,
+    environment_of,
+)
 from goatrl.data.problems import open_problem
 from goatrl.disk.files import write_text
 from goatrl.evaluation import environments
@@ -59,6 +65,7 @@ class FigureTrajectories:
     environment_args: EnvironmentArgs = None
     horizon: Horizon = None
     success: SuccessRule = "threshold"
+    timeout: Timeout = None
     episodes: Annotated[int, arg(metavar="N")] = 20
     """Number of episodes in the environment."""
     task: str = "R10"
@@ -70,8 +77,10 @@ class FigureTrajectories:
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
-        load_own(self.algorithm)
-        where = environment_of(self.environment, self.environment_args, self.horizon, self.success)
+        load_own(self.algorithm, self.folder)
+        where = environment_of(
+            self.environment, self.environment_args, self.horizon, self.success, self.timeout
+        )
         if where is not None:
             self._in_environment(where)
             return
@@ -280,7 +289,7 @@ class FigureDensity:
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
-        load_own(self.algorithm)
+        load_own(self.algorithm, self.folder)
         run = Run(self.folder)
         problem = run.problem()
         algorithm, state = run.agents().agent(self.seed)
@@ -312,7 +321,7 @@ class FigureUncertainty:
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
-        load_own(self.algorithm)
+        load_own(self.algorithm, self.folder)
         run = Run(self.folder)
         problem, trained, seeds = run.problem(), run.agents(), run.config().seeds
         rankings = [

@@ -8,7 +8,12 @@ import numpy as np
 from tyro.conf import Positional, arg
 
 from goatrl.cli.console import OwnAlgorithm, console, load_own, plural
-from goatrl.cli.environments import EnvironmentArgs, Horizon, environment_of
+from goatrl.cli.environments import (
+    EnvironmentArgs,
+    Horizon,
+    Timeout,
+    environment_of,
+)
 from goatrl.cli.online import follow
 from goatrl.cli.progress import Log
 from goatrl.runs import finetune, trackers
@@ -49,6 +54,7 @@ class Finetune:
     """
     environment_args: EnvironmentArgs = None
     horizon: Horizon = None
+    timeout: Timeout = None
     random: Annotated[str | None, arg(metavar="GROUP")] = None
     """Instead of a run: train DDPG+HER on this task group from scratch, as a baseline."""
     seeds: Annotated[int | None, arg(metavar="N")] = None
@@ -105,7 +111,9 @@ class Finetune:
             raise GoatError(
                 "specify either the folder of a `goat train` run, or a task group with --random"
             )
-        where = environment_of(self.environment, self.environment_args, self.horizon)
+        where = environment_of(
+            self.environment, self.environment_args, self.horizon, timeout=self.timeout
+        )
         if where is not None and self.group is not None:
             raise GoatError("fine-tune either on the tasks of a --group or in an --environment")
         if self.random is not None:
@@ -120,7 +128,7 @@ class Finetune:
         assert self.folder is not None
         if self.seeds is not None:
             raise GoatError("the run determines the seeds; use --seeds only with --random")
-        load_own(self.algorithm)
+        load_own(self.algorithm, self.folder)
         trained = Run(self.folder)
         plan = finetune.plan(trained, self.by, where or self.group, self.episodes)
         if trained.unfinished():

@@ -9,7 +9,13 @@ from tyro.conf import UseAppendAction, arg
 
 from goatrl.cli.compare import show_comparison
 from goatrl.cli.console import console, plural
-from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
+from goatrl.cli.environments import (
+    EnvironmentArgs,
+    Horizon,
+    SuccessRule,
+    Timeout,
+    environment_of,
+)
 from goatrl.cli.progress import training_bar
 from goatrl.cli.training import (
     TrainingOptions,
@@ -59,12 +65,13 @@ class Sweep(TrainingOptions):
     environment_args: EnvironmentArgs = None
     horizon: Horizon = None
     success: SuccessRule = "threshold"
+    timeout: Timeout = None
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment; 100 if omitted."""
 
     def run(self) -> None:
         environment = environment_of(
-            self.environment, self.environment_args, self.horizon, self.success
+            self.environment, self.environment_args, self.horizon, self.success, self.timeout
         )
         entry, problem = self.open()
         settings = sweep.combinations(self.settings())

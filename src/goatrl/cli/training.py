@@ -20,7 +20,13 @@ from goatrl.cli.console import (
     plural,
 )
 from goatrl.cli.datasets import ensure
-from goatrl.cli.environments import EnvironmentArgs, Horizon, SuccessRule, environment_of
+from goatrl.cli.environments import (
+    EnvironmentArgs,
+    Horizon,
+    SuccessRule,
+    Timeout,
+    environment_of,
+)
 from goatrl.cli.progress import Log, shown, training_bar
 from goatrl.data.problems import Problem, open_problem
 from goatrl.evaluation import environments
@@ -218,18 +224,21 @@ class Evaluate:
     environment_args: EnvironmentArgs = None
     horizon: Horizon = None
     success: SuccessRule = "threshold"
+    timeout: Timeout = None
     episodes: Annotated[int | None, arg(metavar="N")] = None
     """Number of episodes in the environment; 100 if omitted."""
     algorithm: OwnAlgorithm = None
 
     def run(self) -> None:
-        load_own(self.algorithm)
+        load_own(self.algorithm, self.folder)
         trained = loading.of_run(self.folder)
         if self.environment is not None and (self.group is not None or self.tasks):
             raise GoatError(
                 "evaluate either in an --environment or on the --tasks of a --group, not both"
             )
-        named = environment_of(self.environment, self.environment_args, self.horizon, self.success)
+        named = environment_of(
+            self.environment, self.environment_args, self.horizon, self.success, self.timeout
+        )
         where = self._group(trained) if named is None else named
         check_place(where, trained.spec, self.episodes, trained.action_bounds)
         if trained.unfinished:

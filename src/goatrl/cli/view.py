@@ -107,7 +107,7 @@ class View:
             return "random actions", lambda observations, goals: generator.uniform(
                 -1, 1, (len(goals), group.spec.action_dim)
             )
-        load_own(self.algorithm)
+        load_own(self.algorithm, self.folder)
         trained = loading.load(self.folder)
         trained.check_fits(group, str(self.folder))
         return trained.label, trained.policy(self.seed)

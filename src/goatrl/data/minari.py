@@ -21,6 +21,7 @@ import shutil
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,15 @@ def require(name: str) -> None:
 def load(name: str) -> Episodes:
     """A dataset of this machine by its Minari id."""
     require(name)
-    try:
+    with _reading(name):
         return _read(_open(name))
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Whatever is wrong with a dataset becomes one line that names it."""
+    try:
+        yield
     except GoatError as error:
         raise GoatError(f"{PREFIX}{name}: {error}") from None
     except Exception as error:  # a damaged file can fail in many ways
@@ -81,7 +89,8 @@ def goal_threshold(name: str) -> float | None:
     """How near counts as reached, which `export` writes into the metadata; datasets of others do
     not say it.
     """
-    found = _open(name).storage.metadata.get("goal_threshold")
+    with _reading(name):
+        found = _open(name).storage.metadata.get("goal_threshold")
     return (
         float(found)
         if isinstance(found, int | float) and math.isfinite(found) and found > 0
@@ -93,18 +102,19 @@ def action_bounds(name: str, largest: float) -> ActionBounds | None:
     """The bounds of actions of which this is the largest: as `export` writes them into the
     metadata; those of others' action spaces count only if actions exceed [-1, 1].
     """
-    dataset = _open(name)
-    if "goatrl_version" in dataset.storage.metadata:
-        declared = json.loads(str(dataset.storage.metadata.get("action_bounds", "null")))
-        return None if declared is None else ActionBounds.of(**declared)
-    space = dataset.action_space
-    if (
-        largest <= 1.0
-        or not isinstance(space, Box)
-        or not (np.isfinite(space.low) & np.isfinite(space.high)).all()
-    ):
-        return None
-    return ActionBounds.of(space.low, space.high)
+    with _reading(name):
+        dataset = _open(name)
+        if "goatrl_version" in dataset.storage.metadata:
+            declared = json.loads(str(dataset.storage.metadata.get("action_bounds", "null")))
+            return None if declared is None else ActionBounds.of(**declared)
+        space = dataset.action_space
+        if (
+            largest <= 1.0
+            or not isinstance(space, Box)
+            or not (np.isfinite(space.low) & np.isfinite(space.high)).all()
+        ):
+            return None
+        return ActionBounds.of(space.low, space.high)
 
 
 def export(

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from goatrl.data.sizes import check_fits_memory
+from goatrl.data.sizes import check_fits_memory, of_parquet
+from goatrl.disk.reading import unusable
 from goatrl.types import Episodes, GoatError, make_episodes
 
 COLUMNS = ("episode", "observation", "achieved", "action", "goal")
@@ -30,11 +31,13 @@ def load(path: Path) -> Episodes:
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file can fail in many ways
-        raise GoatError(f"{path} is damaged or not Parquet ({type(error).__name__})") from error
+        damaged = f"{path} is damaged or not Parquet ({type(error).__name__})"
+        raise unusable(path, error, damaged) from error
 
 
 def _read(path: Path) -> Episodes:
-    with pq.ParquetFile(path) as file:
+    # A name that many rows share is kept once, however long it is.
+    with path.open("rb") as opened, pq.ParquetFile(opened, read_dictionary=["episode"]) as file:
         names = file.schema_arrow.names
         missing = [name for name in COLUMNS if name not in names]
         if missing:
@@ -42,17 +45,11 @@ def _read(path: Path) -> Episodes:
                 f"it is missing the column {', '.join(missing)}; a dataset has {', '.join(COLUMNS)}"
             )
         wanted = [*COLUMNS, *(name for name in ("terminated",) if name in names)]
-        about = file.metadata
-        groups = (about.row_group(each) for each in range(about.num_row_groups))
-        chunks = (group.column(each) for group in groups for each in range(group.num_columns))
-        values = sum(
-            chunk.num_values for chunk in chunks if chunk.path_in_schema.split(".")[0] in wanted
-        )
-        check_fits_memory(8 * values, "it")
+        check_fits_memory(of_parquet(file, wanted), "it")
         table = file.read(wanted)
     if not len(table):
         raise GoatError("it has no rows")
-    codes = table["episode"].combine_chunks().dictionary_encode()
+    codes = table["episode"].unify_dictionaries().combine_chunks().dictionary_encode()
     if codes.null_count:
         raise GoatError(f"the column episode is empty in {codes.null_count} rows")
     number = np.asarray(codes.indices)

@@ -98,7 +98,7 @@ def declared_symmetry(
     else:
         try:
             found = tomllib.loads(Path(source).read_text())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise GoatError(f"cannot read the symmetry in {source}: {error}") from None
         if not found:
             raise GoatError(f"{source} declares no symmetry; docs/inputs.md shows how")

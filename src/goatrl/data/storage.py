@@ -13,6 +13,7 @@ from goatrl.data import goat_pickle, minari, parquet
 from goatrl.data.sizes import check_fits_memory
 from goatrl.data.trajectories import OGBENCH, from_ogbench, from_robomimic
 from goatrl.disk.files import write_atomically
+from goatrl.disk.reading import unusable
 from goatrl.tasks import groups
 from goatrl.types import ActionBounds, Episodes, GoatError, check_goal_threshold, make_episodes
 
@@ -89,9 +90,8 @@ def _load_npz(path: Path) -> Episodes:
         raise
     except Exception as error:
         # A damaged archive can fail in as many ways as zip files and array headers have fields.
-        raise GoatError(
-            f"{path} is damaged or not an npz dataset ({type(error).__name__})"
-        ) from error
+        damaged = f"{path} is damaged or not an npz dataset ({type(error).__name__})"
+        raise unusable(path, error, damaged) from error
     try:
         return from_ogbench(arrays) if ogbench else make_episodes(**arrays)
     except GoatError as error:

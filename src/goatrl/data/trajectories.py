@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from goatrl.data.sizes import check_fits_memory
+from goatrl.disk.reading import unusable
 from goatrl.types import Episodes, GoatError, make_episodes
 
 OGBENCH = ("observations", "actions", "terminals")
@@ -48,14 +49,14 @@ def from_robomimic(path: Path) -> Episodes:
     except ImportError:
         raise GoatError("HDF5 files need the package h5py: run `pip install h5py`") from None
     try:
-        with h5py.File(path) as file:
+        # Opened by Python first: what h5py says of a file that it may not read has no number.
+        with path.open("rb"), h5py.File(path) as file:
             return _demos(file["data"], path)
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file can fail in many ways
-        raise GoatError(
-            f"{path} is damaged or not a robomimic dataset ({type(error).__name__})"
-        ) from error
+        damaged = f"{path} is damaged or not a robomimic dataset ({type(error).__name__})"
+        raise unusable(path, error, damaged) from error
 
 
 def _demos(data: Any, path: Path) -> Episodes:

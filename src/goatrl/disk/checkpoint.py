@@ -5,6 +5,7 @@ pickle.
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import safetensors
 from safetensors.numpy import save as to_bytes
 
 from goatrl.disk.files import write_atomically
+from goatrl.disk.reading import json_of, unusable
 from goatrl.types import GoatError
 
 
@@ -35,8 +37,18 @@ def describe(path: Path) -> dict[str, Any]:
         metadata = file.metadata() or {}
     if "goatrl" not in metadata:
         raise GoatError(f"{path} is damaged or not a checkpoint (it has no metadata)")
-    about: dict[str, Any] = json.loads(metadata["goatrl"])
-    return about
+    try:
+        return json_of(metadata["goatrl"])
+    except ValueError as error:
+        raise GoatError(f"{path} is damaged or not a checkpoint ({error})") from None
+
+
+def number(path: Path, name: str) -> float:
+    """One of the numbers that `save` was told about the state."""
+    found = describe(path).get(name)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        raise GoatError(f"{path} is damaged or not a checkpoint of a run (it has no {name})")
+    return found
 
 
 def restore(path: Path, like: Any, part: str = "") -> Any:
@@ -63,6 +75,12 @@ def restore(path: Path, like: Any, part: str = "") -> Any:
                 "algorithm does not have; use the algorithm that it was trained with"
             )
         tensors = {name: file.get_tensor(name) for name in wanted}
+    for name, array in tensors.items():
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise GoatError(
+                f"{path} is damaged: {name} holds numbers that are none (NaN); delete it and rerun "
+                "the command that made it"
+            )
     # What lives on the host stays there, with its own precision.
     arrays = [
         tensors[name] if isinstance(leaf, np.ndarray) else jnp.asarray(tensors[name])
@@ -75,6 +93,7 @@ def _open(path: Path) -> Any:
     if not path.is_file():
         raise GoatError(f"no checkpoint at {path}")
     try:
-        return safetensors.safe_open(path, framework="numpy")
+        with path.open("rb"):  # what the library says of one that may not be read has no number
+            return safetensors.safe_open(path, framework="numpy")
     except (safetensors.SafetensorError, OSError) as error:
-        raise GoatError(f"{path} is damaged or not a checkpoint ({error})") from error
+        raise unusable(path, error, f"{path} is damaged or not a checkpoint ({error})") from error

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from goatrl.disk.targets import target
 from goatrl.types import GoatError
 
 
@@ -37,7 +38,7 @@ def cache_folder(name: str) -> Path:
 
 def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """`path` gets the whole new content or keeps its old one, also on a crash or a full disk."""
-    temporary = None
+    temporary, path = None, target(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(

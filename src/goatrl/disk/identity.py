@@ -11,8 +11,9 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
+from goatrl.disk.reading import typed
 from goatrl.types import GoatError
 
 SCHEMA = 2
@@ -35,6 +36,14 @@ RENAMED = {
     "target_every": "target_period",
 }
 _RENAMED_FACTS = {"judge_every": "evaluate_every", "judged_episodes": "evaluated_episodes"}
+
+
+class _Numbers(TypedDict, total=False):
+    """What is compared name by name."""
+
+    hyperparameters: dict[str, Any]
+    defaults: list[str]
+    revisions: dict[str, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,8 +138,10 @@ class Identity:
                 f"{where} was written by a newer version of goatrl (schema {schema}; this one "
                 f"reads up to {SCHEMA}); upgrade goatrl, or use another folder"
             )
-        about = stored["config"] if schema == SCHEMA else from_schema_1(stored["config"])
-        return cls(stored.get("kind", kind), about, beside)
+        config = typed(dict[str, Any], stored["config"])
+        about = config if schema == SCHEMA else from_schema_1(config)
+        typed(_Numbers, about)
+        return cls(str(stored.get("kind", kind)), about, beside)
 
 
 def from_schema_1(

@@ -67,7 +67,7 @@ class EnvironmentFamily(Family):
 
     def first(self, starts: np.ndarray) -> dict[str, np.ndarray]:
         """What is seen before the first action: name → (N, ·)."""
-        seen = [first_observations(self._one, [seed], self.name) for seed in _seeds(starts)]
+        seen = [first_observations(self._one, [seed], self.environment) for seed in _seeds(starts)]
         return {key: np.concatenate([each[key] for each in seen]) for key in seen[0]}
 
     def initial(self, starts: np.ndarray) -> np.ndarray:

@@ -7,10 +7,13 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import json
+import signal
 import textwrap
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import FrameType
 from typing import Any, Literal, NamedTuple
 
 import gymnasium
@@ -22,6 +25,7 @@ from gymnasium.spaces import Box, Dict
 from gymnasium.vector import SyncVectorEnv, VectorEnv
 
 from goatrl.data.minari import KEYS
+from goatrl.data.sizes import check_fits_memory
 from goatrl.evaluation.episodes import SCHEMA
 from goatrl.learn.parameters import stack
 from goatrl.robots.family import Act, OnProgress
@@ -33,6 +37,7 @@ from goatrl.types import (
     TrainState,
     distance,
     reached,
+    require_finite,
     unknown,
 )
 
@@ -41,6 +46,8 @@ FIRST_SEED = 1_000_000  # of the episodes: data tends to be collected with small
 SIDE_BY_SIDE = 32  # the most copies of an environment that are open at a time
 ROWS = 32  # episodes that a policy sees at once, whether or not there are so many
 NEAR = 1e-6  # bounds that differ by less are the same
+TIMEOUT, LONGEST_TIMEOUT = 600.0, 1e6  # seconds
+AGAIN = 1.0  # seconds after which a call that was interrupted in vain is interrupted once more
 LONGEST_PATH = 3  # numbers of a goal up to which paths are recorded
 FLAGS = ("success", "is_success")  # in an environment's info, the first that is there
 
@@ -57,8 +64,14 @@ class Environment:
     horizon: int | None = None  # the most actions of an episode; None: as many as in the data
     # the goal threshold, or what the environment itself says
     success: Success = "threshold"
+    timeout: float = TIMEOUT  # seconds that a reset or a step of all its copies may take
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.timeout <= LONGEST_TIMEOUT:
+            raise GoatError(
+                f"the timeout must be above 0 and at most {LONGEST_TIMEOUT:g} seconds, not "
+                f"{self.timeout:g}"
+            )
         if self.horizon is not None and self.horizon < 1:
             raise GoatError(f"the horizon must be at least 1, not {self.horizon}")
         if self.success not in ("threshold", "flag"):
@@ -263,7 +276,9 @@ def rollout(
     An environment that ends early begins another episode, which is not looked at.
     """
     steps, count = where.steps(spec), len(seeds)
-    seen = first_observations(worlds, seeds, where.id)
+    numbers = spec.observation_dim + spec.goal_dim + 2 * spec.action_dim
+    check_fits_memory(4 * numbers * count * (steps + 1), f"{count} episodes of {steps} actions")
+    seen = first_observations(worlds, seeds, where)
     goals = seen["desired_goal"]
     observations = np.zeros((count, steps + 1, spec.observation_dim), np.float32)
     achieved = np.zeros((count, steps + 1, spec.goal_dim), np.float32)
@@ -273,12 +288,15 @@ def rollout(
     lengths = np.full(count, steps)
     for step in range(steps):
         actions[:, step] = policy(seen["observation"], goals)
-        with blamed("step", where.id):
+        require_finite(actions[lengths > step, step], "an agent's action", where.id)
+        with blamed("step", where):
             found, _, terminated, truncated, info = worlds.step(
                 _stretched(actions[:, step], worlds.single_action_space, action_bounds)
             )
             seen = _numbers(found)
             flags[:, step], told[:, step] = _flagged(info, count)
+            for key in KEYS[:2]:
+                require_finite(seen[key][lengths > step], key, f"step {step + 1} in {where.id}")
         observations[:, step + 1], achieved[:, step + 1] = (
             seen["observation"],
             seen["achieved_goal"],
@@ -345,16 +363,17 @@ def _closed(worlds: VectorEnv, where: Environment) -> Iterator[VectorEnv]:
     try:
         yield worlds
     finally:
-        with blamed("close", where.id):
+        with blamed("close", where):
             worlds.close()
 
 
 def open_copies(where: Environment, spec: Spec, count: int) -> VectorEnv:
     """`count` copies of an environment, checked to fit agents of this spec."""
-    worlds = _make(where.id, where.arguments, count)
+    with _limited("its constructor", where):
+        worlds = _make(where.id, where.arguments, count)
     try:
         _check_spaces(worlds, where.id, spec)
-        _check_seed(worlds, where.id, spec)
+        _check_seed(worlds, where, spec)
     except BaseException:
         worlds.close()
         raise
@@ -425,22 +444,27 @@ def _check_spaces(worlds: VectorEnv, name: str, spec: Spec) -> None:
             )
 
 
-def _check_seed(worlds: VectorEnv, name: str, spec: Spec) -> None:
+def _check_seed(worlds: VectorEnv, where: Environment, spec: Spec) -> None:
     """The same seed must give the same start and goal, in every environment and each time."""
-    resets = [first_observations(worlds, [FIRST_SEED] * worlds.num_envs, name) for _ in range(2)]
+    resets = [first_observations(worlds, [FIRST_SEED] * worlds.num_envs, where) for _ in range(2)]
     for key in ("achieved_goal", "desired_goal"):
         places = np.concatenate([seen[key] for seen in resets])
         if np.linalg.norm(places - places[0], axis=-1).max() > 0.1 * spec.goal_threshold:
             raise GoatError(
-                f"{name} draws starts or goals that do not depend on its seed; draw them from "
+                f"{where.id} draws starts or goals that do not depend on its seed; draw them from "
                 "self.np_random in reset"
             )
 
 
-def first_observations(worlds: VectorEnv, seeds: Sequence[int], name: str) -> dict[str, np.ndarray]:
+def first_observations(
+    worlds: VectorEnv, seeds: Sequence[int], where: Environment
+) -> dict[str, np.ndarray]:
     """What all copies show after a reset, each with its own seed: key → (N, ·)."""
-    with blamed("reset", name):
-        return _numbers(worlds.reset(seed=list(seeds))[0])  # type: ignore[arg-type]  # one each, as sync ones take them
+    with blamed("reset", where):
+        seen = _numbers(worlds.reset(seed=list(seeds))[0])  # type: ignore[arg-type]  # one each, as sync ones take them
+        for key in KEYS:
+            require_finite(seen[key], key, f"a reset of {where.id}")
+        return seen
 
 
 def _numbers(seen: Any) -> dict[str, np.ndarray]:
@@ -448,17 +472,52 @@ def _numbers(seen: Any) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def blamed(what: str, name: str) -> Iterator[None]:
-    """An environment's own fault, in one line."""
+def blamed(what: str, where: Environment) -> Iterator[None]:
+    """An environment's own fault, in one line; that it does not come back is one, too."""
     try:
-        yield
+        with _limited(what, where):
+            yield
     except GoatError:
         raise
     except Exception as error:
         raise GoatError(
-            f"{name} failed in {what} ({type(error).__name__}: {_short(error)}); add "
+            f"{where.id} failed in {what} ({type(error).__name__}: {_short(error)}); add "
             "--debug to see where"
         ) from error
+
+
+class _Late(BaseException):
+    """Raised inside an environment's code, which may catch every Exception."""
+
+
+class TimedOut(GoatError):
+    """An environment that does not come back."""
+
+    exit_code = 1
+
+
+@contextmanager
+def _limited(what: str, where: Environment) -> Iterator[None]:
+    """Interrupt a call that takes too long, by a signal. Only the main thread can be."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise _Late
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, where.timeout, AGAIN)
+    try:
+        yield
+    except _Late:
+        raise TimedOut(
+            f"{where.id} did not come back from {what} within {where.timeout:g} s; mend it, or "
+            "allow more with --timeout"
+        ) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)
 
 
 def _short(text: object) -> str:

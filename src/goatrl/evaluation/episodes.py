@@ -12,7 +12,7 @@ from goatrl.learn.parameters import stack
 from goatrl.robots.family import Drawn, OnProgress
 from goatrl.tasks import Task, TaskGroup, draw_mix
 from goatrl.training.offline import Members, act, prune_to_policy
-from goatrl.types import Algorithm, TrainState, distance, reached
+from goatrl.types import Algorithm, TrainState, distance, reached, require_finite
 
 SCHEMA = pa.schema(
     [
@@ -32,6 +32,23 @@ SCHEMA = pa.schema(
     ]
 )
 
+UNKNOWN = ("split", "path")  # what may be missing in a row
+
+
+def as_episodes(table: pa.Table) -> pa.Table:
+    """Rows that a file holds, if they are episodes; anything else is a ValueError."""
+    for field in SCHEMA:
+        if field.name not in table.column_names:
+            raise ValueError(f"it has no column {field.name}")
+        column = table.column(field.name)
+        if column.type != field.type:
+            raise ValueError(f"its column {field.name} holds {column.type}, not {field.type}")
+        if column.null_count and field.name not in UNKNOWN:
+            raise ValueError(f"its column {field.name} has gaps")
+    if not np.isfinite(table.column("final_distance").to_numpy()).all():
+        raise ValueError("its column final_distance holds numbers that are not finite")
+    return table
+
 
 def trajectories(
     members: Members,
@@ -46,7 +63,10 @@ def trajectories(
     drawn = [Drawn(*task.evaluation(), task.bound) for task in tasks]
     agents = _acting(members, state, group)
     horizon = group.spec.horizon
-    return group.family.rollouts(act, agents, len(members), drawn, horizon, on_progress)
+    found = group.family.rollouts(act, agents, len(members), drawn, horizon, on_progress)
+    for task, achieved in zip(tasks, found, strict=True):
+        require_finite(achieved, "an achieved goal", f"{group.name}, {task.name}")
+    return found
 
 
 def _acting(members: Members, state: TrainState, group: TaskGroup) -> tuple[Algorithm, TrainState]:
@@ -69,6 +89,7 @@ def success_rate(
     agents = _acting(members, state, group)
     drawn = Drawn(*draw_mix(tasks, seed, episodes))
     (achieved,) = group.family.rollouts(act, agents, len(members), [drawn], group.spec.horizon)
+    require_finite(achieved, "an achieved goal", group.name)
     met = reached(achieved[:, :, -1], drawn.goals[None], group.spec.goal_threshold)
     return np.asarray(met.mean(axis=1))
 

@@ -8,16 +8,13 @@ import dataclasses
 import itertools
 from pathlib import Path
 
-import jax
-
 from goatrl import algorithms
 from goatrl.disk import checkpoint
 from goatrl.disk.identity import Identity
 from goatrl.experiments.records import CELL, CellConfig, Training
-from goatrl.learn import normalize
-from goatrl.runs.folder import Agents
+from goatrl.runs.folder import Agents, check_seeds, expected
 from goatrl.runs.offline import composition
-from goatrl.training.offline import Members, init, prune_to_policy
+from goatrl.training.offline import Members, prune_to_policy
 from goatrl.types import GoatError, TrainState
 
 
@@ -40,7 +37,7 @@ def save(folder: Path, config: CellConfig, training: Training, agents: TrainStat
 
 def load(file: Path, members: Members, config: CellConfig) -> tuple[Training, TrainState]:
     config_of(file).identity.require(config.identity, str(file))
-    like = jax.eval_shape(lambda: init(members, config.spec, normalize.identity(config.spec)))
+    like = expected(file, members, config.spec)
     return _training(file), checkpoint.restore(
         file, prune_to_policy(members[0][0], config.spec, like)
     )
@@ -64,8 +61,20 @@ def config_of(file: Path) -> CellConfig:
             f"{file} does not contain agents of a benchmark; look in the folder `agents` beside "
             "its records"
         )
-    return CellConfig.from_identity(Identity.from_json(described, CELL, file))
+    try:
+        return CellConfig.from_identity(Identity.from_json(described, CELL, file))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(file, error) from error
 
 
 def _training(file: Path) -> Training:
-    return Training.from_json(checkpoint.describe(file)["training"])
+    try:
+        training = Training.from_json(checkpoint.describe(file).get("training"))
+        check_seeds(training.seeds)
+        return training
+    except ValueError as error:
+        raise _damaged(file, error) from error
+
+
+def _damaged(file: Path, error: Exception) -> GoatError:
+    return GoatError(f"{file} is damaged or was written by another version of goatrl ({error})")

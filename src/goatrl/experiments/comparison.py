@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
-import json
 import os
 import textwrap
 from collections import Counter
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from goatrl.disk.identity import Identity
+from goatrl.disk.reading import json_of
 from goatrl.experiments import statistics
 from goatrl.experiments.statistics import Block, Interval, Scores
 from goatrl.runs.offline import Run
@@ -129,6 +129,7 @@ def read(folder: Path) -> EvaluatedRun:
         raise GoatError(f"{folder} is not a run of `goat train`; only such runs can be compared")
     if not run.episodes_path.exists():
         raise GoatError(f"{folder} is not evaluated yet; run: goat evaluate {folder}")
+    run.recorded()  # refused if it says nothing that could be compared
     episodes, about = run.read_episodes()
     step = run.step()
     if about.get("step", step) != step:
@@ -241,7 +242,10 @@ def _symmetry(run: EvaluatedRun, runs: Sequence[EvaluatedRun]) -> str:
 
 
 def _kinds(run: EvaluatedRun) -> str:
-    return ", ".join(json.loads(_declared(run) or "{}"))
+    try:
+        return ", ".join(json_of(_declared(run) or "{}"))
+    except ValueError:
+        return "unreadable"
 
 
 def _declared(run: EvaluatedRun) -> str:

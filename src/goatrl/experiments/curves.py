@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from goatrl.disk.identity import Identity
+from goatrl.disk.reading import typed
 from goatrl.experiments import records
 from goatrl.experiments.statistics import LEVEL, RESAMPLES, Interval, drawn_seeds
 from goatrl.runs.folder import BESIDE as OF_RUNS
@@ -107,7 +108,7 @@ def _read_file(path: Path) -> Curve:
             group,
             label,
             identity.about,
-            about["versions"],
+            typed(dict[str, dict[str, str]], about["versions"]),
             tuple(seeds),
             np.array(steps),
             success,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from goatrl import tasks
 from goatrl.data import minari
@@ -267,17 +266,11 @@ def _episodes(agents: Agents) -> pa.Table | None:
             return None
         shown = [task.name for task in tasks.get(config.group).tasks]  # maps of coverage are not
         return cell.episodes.filter(np.isin(cell.column("task"), shown))
-    path = RunFolder(agents.path).episodes_path
-    if not path.exists():
+    run = RunFolder(agents.path)
+    if not run.episodes_path.exists():
         return None
-    try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise GoatError(
-            f"{path} is damaged ({type(error).__name__}); delete it and evaluate again"
-        ) from error
-    step = json.loads((table.schema.metadata or {}).get(b"goatrl", b"{}")).get("step")
-    return table if step == agents.step else None
+    table, about = run.read_episodes()
+    return table if about.get("step") == agents.step else None
 
 
 def _line(text: str) -> str:

@@ -46,10 +46,36 @@ def load(path: Path | str, *, algorithm: Path | str | None = None) -> Agents:
     Returns:
         The agents as they were last saved, for use with `evaluate`.
     """
-    if algorithm is not None:
-        algorithms.load_file(algorithm)
     path = Path(path)
+    if algorithm is not None:
+        name_own(algorithm, path)
     return benchmark.read(path) if path.is_file() else of_run(path)
+
+
+def name_own(algorithm: Path | str, path: Path) -> None:
+    """Execute the user's own file for what was trained with it, a run or a file of agents. Its
+    SHA-256 is compared first. What was trained with an algorithm of the package needs no file.
+    """
+    trained = _trained_with(path)
+    if trained is None or trained[1] or trained[0] not in algorithms.entries():
+        algorithms.load_file(algorithm, trained)
+
+
+def _trained_with(path: Path) -> tuple[str, str, object] | None:
+    """The name and SHA-256 of the algorithm that a folder or file says it was trained with; none of
+    a folder that is no run.
+    """
+    if path.is_file():
+        config = benchmark.config_of(path)
+        name, source = config.algorithm, config.source
+    elif (path / "config.json").exists():
+        about = RunFolder(path).about()
+        origin = about.get("from")
+        found = origin if isinstance(origin, dict) else about
+        name, source = str(found.get("algorithm", "")), str(found.get("source", ""))
+    else:
+        return None
+    return name, source, path
 
 
 def of_run(folder: Path) -> Agents:
@@ -64,6 +90,11 @@ def of_run(folder: Path) -> Agents:
         raise GoatError(
             f"{folder} was written by another version of goatrl (its config.json has no {error}); "
             "make it again"
+        ) from error
+    except ValueError as error:
+        raise GoatError(
+            f"{folder} is damaged or was written by another version of goatrl ({error}); make it "
+            "again"
         ) from error
     if "checksum" in about:
         return Run(folder).agents()

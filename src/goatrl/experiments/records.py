@@ -10,14 +10,17 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from goatrl.data.sizes import check_fits_memory, of_parquet
 from goatrl.disk.files import locked, write_atomically
 from goatrl.disk.identity import Identity
+from goatrl.disk.reading import json_of, typed, unusable
+from goatrl.evaluation.episodes import as_episodes
 from goatrl.types import GoatError, Spec
 
 _METADATA = b"goatrl"
@@ -42,7 +45,7 @@ class CellConfig:
     updates: int
     batch_size: int
     revisions: Mapping[str, int] = dataclasses.field(default_factory=dict)  # of the algorithm
-    defaults: Sequence[str] = ()  # the hyper-parameters that are at their default
+    defaults: tuple[str, ...] = ()  # the hyper-parameters that are at their default
 
     @property
     def identity(self) -> Identity:
@@ -50,8 +53,7 @@ class CellConfig:
 
     @classmethod
     def from_identity(cls, identity: Identity) -> CellConfig:
-        about = identity.about
-        return cls(**{**about, "spec": Spec(**about["spec"]), "defaults": tuple(about["defaults"])})
+        return typed(cls, identity.about)
 
     @property
     def composition(self) -> Identity:
@@ -82,8 +84,8 @@ class Training:
     )  # metric → for each seed, its learning curve
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> Training:
-        return cls(**{**stored, "seeds": tuple(stored["seeds"])})
+    def from_json(cls, stored: Any) -> Training:
+        return typed(cls, stored)
 
     def only(self, seeds: Collection[int]) -> Training:
         """The same as far as these seeds are concerned."""
@@ -92,6 +94,13 @@ class Training:
         return dataclasses.replace(
             self, seeds=tuple(self.seeds[place] for place in places), curves=curves
         )
+
+
+class _Names(TypedDict):
+    """What a record says of its cell beside its identity."""
+
+    suite: str
+    label: str
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,14 +217,17 @@ def reading(path: Path) -> Iterator[BinaryIO]:
 
     Whatever is wrong with it becomes one line that names it.
     """
+    if not path.is_file():  # a pipe would be waited for
+        raise GoatError(f"{path} is no file; delete it and rerun the suite")
     try:
         with path.open("rb") as file:
             yield file
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise GoatError(
+        damaged = (
             f"{path} is damaged or not a record ({type(error).__name__}); delete it and rerun "
             "the suite"
-        ) from error
+        )
+        raise unusable(path, error, damaged) from error
 
 
 @contextmanager
@@ -224,6 +236,7 @@ def opened(
 ) -> Iterator[tuple[Identity, dict[str, Any], pa.Table]]:
     """A record of any kind: what decides it, what else it says, and its rows."""
     with reading(path) as file:
+        check_fits_memory(of_parquet(pq.ParquetFile(file)), path)
         table = pq.read_table(file)
         yield *about(path, table.schema, kind, beside), table.replace_schema_metadata()
 
@@ -260,14 +273,15 @@ def contents(schema: pa.Schema) -> list[tuple[str, dict[str, Any]]]:
         (stored.get("kind", kind), stored)
         for key, kind in _SCHEMA_1.items()
         if key in found
-        for stored in [json.loads(found[key])]
+        for stored in [json_of(found[key])]
     ]
 
 
 def _kind(path: Path) -> str | None:
     try:
-        found = contents(pq.read_schema(path))
-    except (pa.ArrowException, OSError, ValueError, AttributeError):
+        with reading(path) as file:
+            found = contents(pq.read_schema(file))
+    except GoatError:
         return None
     return found[0][0] if found else None
 
@@ -276,7 +290,8 @@ def _read_file(path: Path) -> Cell:
     with opened(path, CELL) as (identity, stored, episodes):
         config = CellConfig.from_identity(identity)
         trainings = tuple(Training.from_json(each) for each in stored.pop("trainings"))
-        cell = Cell(config=config, trainings=trainings, episodes=episodes, **stored)
+        names = typed(_Names, stored)
+        cell = Cell(config=config, trainings=trainings, episodes=as_episodes(episodes), **names)
         if set(episodes.column("seed").to_pylist()) != set(cell.seeds):
             raise ValueError("seeds and episodes disagree")
         return cell

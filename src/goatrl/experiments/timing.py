@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from goatrl import algorithms, tasks
 from goatrl.disk.identity import Identity
+from goatrl.disk.reading import typed
 from goatrl.disk.versions import versions
 from goatrl.experiments import records, suites
 from goatrl.experiments.claims import Outcome, Verdict
@@ -55,7 +56,7 @@ class Config:
     updates: int
     batch_size: int
     revisions: Mapping[str, int] = dataclasses.field(default_factory=dict)  # of the algorithm
-    defaults: Sequence[str] = ()  # the hyper-parameters that are at their default
+    defaults: tuple[str, ...] = ()  # the hyper-parameters that are at their default
 
     @property
     def identity(self) -> Identity:
@@ -63,7 +64,7 @@ class Config:
 
     @classmethod
     def from_identity(cls, identity: Identity) -> Config:
-        return cls(**{**identity.about, "defaults": tuple(identity.about["defaults"])})
+        return typed(cls, identity.about)
 
     @property
     def common(self) -> Identity:
@@ -248,7 +249,8 @@ def _read_file(path: Path) -> Timing:
         (interval,) = set(table.column("updates").to_pylist())
         chunks = tuple(table.column("seconds").to_pylist())
         config = Config.from_identity(identity)
-        return Timing(about["label"], config, about["versions"], interval, chunks)
+        label, found = typed(str, about["label"]), typed(dict[str, str], about["versions"])
+        return Timing(label, config, found, interval, chunks)
 
 
 # Claims

@@ -11,7 +11,7 @@ import numpy as np
 from goatrl.experiments.records import Cell
 from goatrl.report import maps
 from goatrl.report.presentation import Json
-from goatrl.report.shared import media_key, merged_versions, rounded, span
+from goatrl.report.shared import is_media, media_key, merged_versions, rounded, span
 from goatrl.tasks import Task, TaskGroup
 
 PAPER_WIDTH = 400  # paths are drawn on whole numbers, as many as this across
@@ -148,10 +148,11 @@ def _media(folder: Path, group: TaskGroup, labels: Collection[str]) -> Json:
     """
     pictures, clips = [], []
     dataset = folder / "media" / f"{group.name}--dataset.png"
-    if dataset.exists():
+    if is_media(dataset):
         about = f"Places, starts and goals in the dataset of {group.label}"
         pictures.append({"title": "The dataset", "about": about, "source": media_key(dataset)})
-    for path in sorted((folder / "media").glob(f"{group.name}--*--*")):
+    found = (folder / "media").glob(f"{group.name}--*--*")
+    for path in sorted(each for each in found if is_media(each)):
         _, label, what = path.stem.split("--", 2)
         if label in labels and what == "uncertainty" and path.suffix == ".png":
             about = (

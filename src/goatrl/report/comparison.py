@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -25,6 +24,7 @@ from goatrl.experiments.comparison import (
 from goatrl.experiments.statistics import Interval
 from goatrl.report.presentation import Json
 from goatrl.report.shared import page_part, rounded, shown_metric, span
+from goatrl.report.text import Csv
 from goatrl.runs.folder import RunFolder
 from goatrl.types import GoatError
 
@@ -80,7 +80,7 @@ def to_csv(found: Comparison) -> str:
     names = [f"{metric}{end}" for metric in METRICS for end in ("", "_low", "_high")]
     better = [f"better{end}" for end in ("", "_low", "_high")]
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = Csv(buffer)
     writer.writerow(["run", *found.columns, "seeds", "tasks", *names, *better])
     for row in found.rows:
         differs = [row.differs[name] for name in found.columns]

@@ -10,12 +10,14 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
+from matplotlib.text import Text
 
 from goatrl.disk.files import write_atomically
 from goatrl.evaluation.uncertainty import PORTION, Ranking
@@ -42,12 +44,24 @@ def save(figure: Figure, path: Path) -> None:
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise GoatError(f"cannot draw {path}: name a file that ends in .{', .'.join(FORMATS)}")
+    for text in figure.findobj(Text):
+        _draw_as_it_is(text)
     buffer = io.BytesIO()
     # Neither a date nor random identifiers: the same records give the same bytes.
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     with mpl.rc_context({"svg.hashsalt": "goatrl"}):
         figure.savefig(buffer, format=kind, dpi=120, bbox_inches="tight", metadata=metadata)
     write_atomically(path, lambda file: file.write(buffer.getvalue()))
+
+
+def _draw_as_it_is(drawn: Artist) -> None:
+    """The name of a file is no formula, whatever it contains, and need not even be text."""
+    assert isinstance(drawn, Text)
+    written = drawn.get_text()
+    if "$" in written:
+        drawn.set_parse_math(False)
+    if not written.isascii():
+        drawn.set_text(written.encode(errors="backslashreplace").decode())
 
 
 def trajectories(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
 import math
@@ -26,6 +25,7 @@ from goatrl.experiments.finetuning import FinetuningSuite
 from goatrl.experiments.statistics import Interval, in_order
 from goatrl.report.presentation import Json, Published
 from goatrl.report.shared import as_typed, claims, experiment_name, merged_versions, page_part, span
+from goatrl.report.text import Csv, in_markdown
 from goatrl.runs import finetune
 from goatrl.tasks import TaskGroup
 
@@ -108,7 +108,7 @@ def markdown(
             f"| initialisation | {' | '.join(HEADINGS)} |".replace("\n", " "),
             f"|---|{'---:|' * len(HEADINGS)}",
         ]
-        lines += [f"| {each.label} | {' | '.join(_texts(each))} |" for each in rows]
+        lines += [f"| {in_markdown(each.label)} | {' | '.join(_texts(each))} |" for each in rows]
         parts.append("\n".join(lines) + "\n")
     parts.append(claims(verdicts))
     return "\n".join(parts)
@@ -119,7 +119,7 @@ def to_csv(found: Sequence[Curve], summaries: Sequence[CurveSummary]) -> str:
     level is not reached.
     """
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = Csv(buffer)
     sure = [f"{name}{end}" for name in ("start", "final", "steps") for end in ("", "_low", "_high")]
     writer.writerow(["group", "label", "seed", *sure, "random_final"])
     for curve, each in zip(found, summaries, strict=True):

@@ -41,6 +41,26 @@ def experiment_name(folder: Path, suite: str) -> str:
     return suite if suite.startswith(where) else f"{where} {suite}"
 
 
+# Pictures and clips: ending → media type, and where the file says that it is one.
+MEDIA = {
+    ".png": ("image/png", slice(0, 8), b"\x89PNG\r\n\x1a\n"),
+    ".mp4": ("video/mp4", slice(4, 8), b"ftyp"),
+}
+
+
+def is_media(path: Path) -> bool:
+    """Whether a file beside records is a picture or a clip that may be embedded. No symbolic link
+    is: it could name any file of whoever opens the records.
+    """
+    if path.suffix not in MEDIA or any(each.is_symlink() for each in (path, path.parent)):
+        return False
+    if not path.is_file():
+        return False
+    _, where, mark = MEDIA[path.suffix]
+    with path.open("rb") as file:
+        return file.read(where.stop)[where] == mark
+
+
 def media_key(path: Path) -> str:
     """A picture or clip in the page's data."""
     return f"{path.parents[1].name}/{path.name}"

@@ -4,7 +4,6 @@ averages over tasks.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
 import math
@@ -25,6 +24,7 @@ from goatrl.experiments import paper
 from goatrl.experiments.records import Cell
 from goatrl.experiments.statistics import Average, ceiling, rank_correlation
 from goatrl.experiments.suites import Suite
+from goatrl.report.text import Csv, in_markdown
 
 WIDTH = 80  # columns of a terminal
 SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
@@ -177,7 +177,10 @@ def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
 def markdown(table: Sequence[Entry]) -> str:
     """The same as Markdown: ours, and the paper's in brackets."""
     columns, rows, at = _grid(table)
-    lines = [f"| dataset | goals | {' | '.join(columns)} |", f"|---|---|{'---:|' * len(columns)}"]
+    lines = [
+        f"| dataset | goals | {' | '.join(map(in_markdown, columns))} |",
+        f"|---|---|{'---:|' * len(columns)}",
+    ]
     for dataset, task in rows:
         texts = []
         for column in columns:
@@ -193,7 +196,7 @@ def markdown(table: Sequence[Entry]) -> str:
 def to_csv(tables: Mapping[str, Sequence[Entry]]) -> str:
     """All metrics in long form, one number a row; the deviation of a single seed is left empty."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = Csv(buffer)
     writer.writerow(
         [
             "metric",
@@ -292,7 +295,7 @@ def averages_markdown(by_metric: Mapping[str, Sequence[Average]], decimals: int 
         columns = list(dict.fromkeys(average.label for average in averages))
         lines = [
             f"## {metric}\n",
-            f"| average over | {' | '.join(columns)} |",
+            f"| average over | {' | '.join(map(in_markdown, columns))} |",
             f"|---|{'---:|' * len(columns)}",
         ]
         for over, row in _rows_of_averages(averages).items():

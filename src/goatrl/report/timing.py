@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from goatrl.experiments.experiment import Experiment, Planned
 from goatrl.experiments.timing import Timing
 from goatrl.report.presentation import Json, Published
 from goatrl.report.shared import as_typed, claims, experiment_name, merged_versions, page_part
+from goatrl.report.text import Csv, in_markdown
 
 BASE = "BC"  # of whose time the others' are multiples
 
@@ -64,14 +64,14 @@ def markdown(found: Sequence[Timing], verdicts: Sequence[Verdict]) -> str:
         "without compilation: the median by "
         f"{timing.CHUNKS} chunks of {found[0].interval} updates.\n",
         f"| | {' | '.join(HEADINGS)} |\n|---|{'---:|' * len(HEADINGS)}",
-        *(f"| {each.label} | {' | '.join(_texts(found, each))} |" for each in found),
+        *(f"| {in_markdown(each.label)} | {' | '.join(_texts(found, each))} |" for each in found),
     ]
     return "\n".join([*lines, "", claims(verdicts)])
 
 
 def to_csv(found: Sequence[Timing]) -> str:
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = Csv(buffer)
     writer.writerow(["label", "algorithm", "device", "seeds", "updates", "seconds", "low", "high"])
     for each in found:
         config, numbers = each.config, [f"{value:.3f}" for value in (each.seconds, *each.span)]

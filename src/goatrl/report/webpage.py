@@ -14,10 +14,9 @@ from goatrl.report import (
     kinds,  # noqa: F401 (they register themselves)
 )
 from goatrl.report.presentation import Json, OnPage, presentations
-from goatrl.report.shared import media_key, page_part
+from goatrl.report.shared import MEDIA, is_media, media_key, page_part
 from goatrl.types import GoatError
 
-MEDIA = {".png": "image/png", ".mp4": "video/mp4"}
 # First word of a suite's name, or the kind of what has no suite → the family it is listed in.
 FAMILIES = {
     "paper": "The paper's benchmark",
@@ -45,7 +44,12 @@ def page(*places: Path) -> str:
             f"no records in {where} or its subfolders; create some with `goat bench`, or runs with "
             "`goat train` and `goat evaluate`"
         )
-    files = {media_key(path): path for each in folders for path in (each / "media").glob("*")}
+    files = {
+        media_key(path): path
+        for each in folders
+        for path in (each / "media").glob("*")
+        if is_media(path)
+    }
     groups = [group for each in described for group in each["groups"]]
     shown = {
         each["source"]
@@ -117,4 +121,4 @@ def _is_run(folder: Path) -> bool:
 
 
 def _data_address(path: Path) -> str:
-    return f"data:{MEDIA[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return f"data:{MEDIA[path.suffix][0]};base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -79,7 +79,9 @@ def rollout(
     """States of all episodes, starts included: (…, ·), (…, ·) → (…, horizon + 1, ·)."""
 
     def advance(state: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-        state = step(state, act(state, goals), bound)
+        action = act(state, goals)
+        # What is infinite must not become an action by clipping.
+        state = step(state, jnp.where(jnp.isfinite(action), action, jnp.nan), bound)
         return state, state
 
     _, states = jax.lax.scan(advance, starts, length=horizon)

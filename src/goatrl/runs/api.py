@@ -161,6 +161,7 @@ def evaluate(
     horizon: int | None = None,
     success: environments.Success = "threshold",
     count: int = environments.EPISODES,
+    timeout: float = environments.TIMEOUT,
 ) -> pa.Table:
     """Evaluate agents without exploration noise, all on the same starts and goals. If they lie in
     the folder of a run, the episodes are kept there, as `goat evaluate` does, for `goat compare`.
@@ -177,6 +178,8 @@ def evaluate(
         success: what counts as success in the environment at the last step: "threshold" (a goal
             within the goal threshold) or "flag" (its own info["success"] or info["is_success"]).
         count: number of episodes per agent in the environment.
+        timeout: seconds that a reset or a step of the environment may take before it is stopped;
+            only in the main thread.
 
     Returns:
         One row per episode and agent: task, split, seed, episode, success, return, final distance,
@@ -185,7 +188,9 @@ def evaluate(
     keep_compiled_programs()
     members, state = agents.members, agents.state
     if environment is not None:
-        where = environments.Environment(environment, environment_args or {}, horizon, success)
+        where = environments.Environment(
+            environment, environment_args or {}, horizon, success, timeout
+        )
         bounds = agents.action_bounds
         environments.check(where, agents.spec, count, bounds)
         table = environments.evaluate(

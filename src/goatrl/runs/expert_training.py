@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 import numpy as np
@@ -14,10 +14,11 @@ from safetensors.numpy import save
 from goatrl import algorithms, tasks
 from goatrl.disk import checkpoint
 from goatrl.disk.files import write_atomically, write_text
+from goatrl.disk.reading import typed
 from goatrl.evaluation.episodes import success_rate
 from goatrl.learn.parameters import described, override
 from goatrl.learn.values import CostQ
-from goatrl.runs.folder import Agents, restore_agents
+from goatrl.runs.folder import Agents, check_seeds, restore_agents
 from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import TaskGroup
 from goatrl.training.online import Schedule
@@ -73,11 +74,21 @@ def plan(robot: str, seed: int = 0, rounds: int | None = None) -> OnlinePlan:
     )
 
 
+class _About(TypedDict):
+    """What a folder must say of itself so that its agent can be loaded."""
+
+    expert: str
+    seed: int
+    rounds: int
+
+
 def agents(run: OnlineRun) -> Agents:
     """The agent of a run of `goat expert train` that was evaluated best. Its task is a standard
     one, of no group.
     """
     about = run.about()
+    typed(_About, about)
+    check_seeds([about["seed"]])
     chosen = plan(about["expert"], about["seed"], about["rounds"])
     state = restore_agents(run.best_path, chosen.members, chosen.group.spec)
     unfinished = run.unfinished(chosen.rounds, "goat expert train")

@@ -10,9 +10,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, NotRequired, TypedDict
+
+import msgspec
 
 from goatrl import algorithms, tasks
+from goatrl.disk.reading import typed
 from goatrl.evaluation.environment_group import EnvironmentFamily, group_of
 from goatrl.evaluation.environments import Environment
 from goatrl.learn import normalize
@@ -108,10 +111,40 @@ def random_plan(group: str, seeds: Sequence[int], episodes: int = EPISODES) -> O
     )
 
 
+class _Origin(TypedDict):
+    """Whose agents are fine-tuned."""
+
+    algorithm: str
+    label: str
+    source: str
+    overrides: dict[str, Any]
+    group: str | None
+
+
+class _Rounds(TypedDict):
+    episodes: Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _About(TypedDict):
+    """What a folder must say of itself so that its agents can be loaded."""
+
+    by: str
+    group: str | None
+    seeds: list[int]
+    episodes: int
+    schedule: _Rounds
+    hyperparameters: dict[str, Any]
+    action_bounds: NotRequired[ActionBounds]
+
+
 def agents(run: OnlineRun) -> Agents:
     """All agents of a run of `goat finetune` as they were last saved."""
     about = run.about()
+    typed(_About, about)
+    check_seeds(about["seeds"])
     origin, name, spec = about["from"], about["group"], _spec(about)
+    if origin != "random":
+        typed(_Origin, origin)
     if about["by"] == "own":
         teacher = algorithms.recorded(origin["algorithm"], origin["source"], run.folder)
         composed = composition(teacher, origin["group"], origin["overrides"])
@@ -136,7 +169,7 @@ def agents(run: OnlineRun) -> Agents:
 
 def _spec(about: dict[str, Any]) -> Spec:
     """The dimensions of fine-tuned agents. An environment is not opened for them."""
-    return Spec(**about["spec"]) if about["group"] is None else tasks.get(about["group"]).spec
+    return typed(Spec, about["spec"]) if about["group"] is None else tasks.get(about["group"]).spec
 
 
 def as_ddpg(

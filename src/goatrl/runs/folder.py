@@ -19,10 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from goatrl.data.sizes import check_fits_memory, of_parquet
 from goatrl.disk import checkpoint
 from goatrl.disk.files import write_atomically, write_text
 from goatrl.disk.identity import Identity
+from goatrl.disk.reading import json_of, unusable
 from goatrl.disk.versions import versions
+from goatrl.evaluation.episodes import as_episodes
 from goatrl.learn import normalize
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Members, init
@@ -42,6 +45,8 @@ class Interrupted(GoatError):
 def check_seeds(seeds: Sequence[int]) -> None:
     if not seeds or len(set(seeds)) != len(seeds):
         raise GoatError(f"there must be at least one seed, and no seed twice, not {list(seeds)}")
+    if not all(0 <= seed < 2**31 for seed in seeds):
+        raise GoatError(f"seeds must be between 0 and {2**31 - 1}")
 
 
 def check_native(bounds: ActionBounds | None, group: TaskGroup, what: str) -> None:
@@ -177,16 +182,19 @@ class RunFolder:
     def identity(self) -> Identity:
         """Whose folder it is, as `prepare` wrote it."""
         try:
-            stored = json.loads(self.config_path.read_text())
+            if not self.config_path.is_file():  # a pipe would be waited for
+                raise FileNotFoundError
+            stored = json_of(self.config_path.read_text())
             return Identity.from_json(stored, KIND, self.config_path, BESIDE)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             raise GoatError(
                 f"{self.folder} is not a run: it has no config.json; create one with `goat train`"
             ) from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise GoatError(
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            damaged = (
                 f"{self.config_path} is damaged or not a run's config ({error}); use another folder"
-            ) from error
+            )
+            raise unusable(self.config_path, error, damaged) from error
 
     def prepare(self, plan: RunPlan) -> None:
         """Make the folder this plan's, or find that it is already; never another one's, unless that
@@ -215,14 +223,26 @@ class RunFolder:
     def read_episodes(self) -> tuple[pa.Table, dict[str, Any]]:
         """Evaluated episodes, and at which step and of which group they are."""
         try:
-            table = pq.read_table(self.episodes_path)
-        except (OSError, pa.ArrowException) as error:
-            raise GoatError(
-                f"{self.episodes_path} is damaged ({type(error).__name__}); delete it and run: "
-                f"goat evaluate {self.folder}"
-            ) from error
-        about = json.loads((table.schema.metadata or {}).get(b"goatrl", b"{}"))
-        return table.replace_schema_metadata(None), about
+            if not self.episodes_path.is_file():
+                raise ValueError("it is no file")
+            with self.episodes_path.open("rb") as file:
+                check_fits_memory(of_parquet(pq.ParquetFile(file)), self.episodes_path)
+                table = pq.read_table(file)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise unusable(self.episodes_path, error, self._damaged_episodes(error)) from error
+        try:
+            about = json_of((table.schema.metadata or {}).get(b"goatrl", b"{}"))
+            return as_episodes(table.replace_schema_metadata(None)), about
+        except ValueError as error:
+            raise GoatError(self._damaged_episodes(error)) from error
+
+    def _damaged_episodes(self, error: Exception) -> str:
+        known = isinstance(error, pa.ArrowException | OSError)  # they say more than one line
+        what = type(error).__name__ if known else error
+        return (
+            f"{self.episodes_path} is damaged ({what}); delete it and run: goat evaluate "
+            f"{self.folder}"
+        )
 
     def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
         """Record evaluated episodes, of a group's tasks or of an environment.
@@ -261,6 +281,16 @@ class RunFolder:
 
 def restore_agents(path: Path, members: Members, spec: Spec, part: str = "") -> TrainState:
     """The state of agents in a checkpoint; the dataset is not needed."""
-    like = jax.eval_shape(lambda: init(members, spec, normalize.identity(spec)))
-    state: TrainState = checkpoint.restore(path, like, part)
+    state: TrainState = checkpoint.restore(path, expected(path, members, spec), part)
     return state
+
+
+def expected(where: object, members: Members, spec: Spec) -> TrainState:
+    """The shapes of agents that a file describes; its numbers may make no networks at all."""
+    try:
+        return jax.eval_shape(lambda: init(members, spec, normalize.identity(spec)))
+    except (TypeError, ValueError, ArithmeticError) as error:
+        raise GoatError(
+            f"{where}: agents cannot be made of these hyper-parameters and dimensions "
+            f"({type(error).__name__})"
+        ) from error

@@ -26,6 +26,7 @@ from goatrl.data import location
 from goatrl.data.problems import Problem, open_problem, settings_of
 from goatrl.disk import checkpoint, metrics
 from goatrl.disk.identity import Identity
+from goatrl.disk.reading import typed
 from goatrl.disk.versions import versions
 from goatrl.evaluation.environments import Environment
 from goatrl.learn import normalize, symmetry
@@ -70,7 +71,7 @@ class RunConfig:
 
     algorithm: str  # a registered name; no path, since a run's folder executes nothing
     source: str  # SHA-256 of the user's file, for an algorithm that comes from one
-    overrides: Mapping[str, Number]
+    overrides: Mapping[str, Any]
     group: str | None
     data: str | None
     checksum: str
@@ -79,8 +80,8 @@ class RunConfig:
     updates: int
     batch_size: int
     interval: int
-    hyperparameters: Mapping[str, Number]
-    defaults: Sequence[str]  # the hyper-parameters that are at their default
+    hyperparameters: Mapping[str, Any]
+    defaults: tuple[str, ...]  # the hyper-parameters that are at their default
     revisions: Mapping[str, int]  # of the algorithm
     action_bounds: ActionBounds | None = None  # of the data, if others than -1 and 1
 
@@ -93,11 +94,11 @@ class RunConfig:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> RunConfig:
-        tuples = {name: tuple(stored[name]) for name in ("seeds", "defaults")}
-        found = stored.get("action_bounds")
-        bounds = None if found is None else ActionBounds.of(found["low"], found["high"])
-        about = {**stored, **tuples, "spec": Spec(**stored["spec"]), "action_bounds": bounds}
-        return cls(**about)
+        config = typed(cls, stored)
+        check_seeds(config.seeds)
+        if config.action_bounds is not None:
+            ActionBounds.of(config.action_bounds.low, config.action_bounds.high)
+        return config
 
     def members(self) -> Members:
         algorithm = composition(
@@ -112,21 +113,12 @@ def composition(entry: Entry, group: str | None, overrides: Mapping[str, Number]
     return built
 
 
-CONTRACT = ("sampler", "target_period", "init", "update", "update_target", "act")
-
-
 def check_contract(entry: Entry, algorithm: Algorithm, spec: Spec, batch_size: int) -> None:
     """Refuse an algorithm from the user's own file, in one line, if it could not train: one update
     and one action are traced, nothing is computed.
     """
     if not entry.source:
         return
-    missing = [name for name in CONTRACT if not hasattr(algorithm, name)]
-    if missing or not dataclasses.is_dataclass(algorithm):
-        what = f"has no {', '.join(missing)}" if missing else "is no @pytree class"
-        raise GoatError(
-            f"{entry.file}: what {entry.name} returns {what}; see docs/own-algorithm.md"
-        )
     episodes = Episodes(
         jnp.zeros((2, spec.horizon + 1, spec.observation_dim)),
         jnp.zeros((2, spec.horizon + 1, spec.goal_dim)),
@@ -207,17 +199,21 @@ def configure(
 class Run(RunFolder):
     """The folder of a run of `goat train`."""
 
-    def config(self) -> RunConfig:
+    def recorded(self) -> RunConfig:
+        """What the folder says of itself; whether its algorithm is known is not asked."""
         stored = self.about()
         if "checksum" not in stored:  # what learns online has no dataset
             raise GoatError(f"{self.folder} is not a run of `goat train`; specify one that is")
         try:
-            config = RunConfig.from_json(stored)
-        except (KeyError, TypeError) as error:
+            return RunConfig.from_json(stored)
+        except (ValueError, GoatError) as error:
             raise GoatError(
-                f"{self.config_path} was written by another version of goatrl ({error}); train "
-                "again"
+                f"{self.config_path} is damaged or was written by another version of goatrl "
+                f"({error}); train again"
             ) from error
+
+    def config(self) -> RunConfig:
+        config = self.recorded()
         return dataclasses.replace(
             config, algorithm=algorithms.recorded(config.algorithm, config.source, self.folder).name
         )
@@ -268,7 +264,7 @@ class Run(RunFolder):
     def step(self) -> int:
         """The update at which the run was last saved; 0 before that."""
         return (
-            int(checkpoint.describe(self.checkpoint_path)["step"])
+            int(checkpoint.number(self.checkpoint_path, "step"))
             if self.checkpoint_path.exists()
             else 0
         )

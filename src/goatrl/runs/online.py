@@ -78,7 +78,7 @@ class OnlineRun(RunFolder):
     def rounds(self) -> int:
         """How many rounds are saved."""
         return (
-            int(checkpoint.describe(self.checkpoint_path)["round"])
+            int(checkpoint.number(self.checkpoint_path, "round"))
             if self.checkpoint_path.exists()
             else 0
         )
@@ -174,11 +174,7 @@ class OnlineRun(RunFolder):
         success = success_rate(
             plan.members, agents, plan.group, plan.tasks, drawn_by, plan.evaluated_episodes
         )
-        best = (
-            float(checkpoint.describe(self.best_path)["success"])
-            if self.best_path.exists()
-            else 0.0
-        )
+        best = checkpoint.number(self.best_path, "success") if self.best_path.exists() else 0.0
         if success.mean() >= best:
             about = {"round": number, "success": float(success.mean()), "versions": versions()}
             checkpoint.save(self.best_path, agents, about)

@@ -24,7 +24,7 @@ import numpy as np
 
 from goatrl.robots.mujoco import View
 from goatrl.robots.threads import lower_thread_priority
-from goatrl.types import GoatError
+from goatrl.types import GoatError, require_finite
 
 Wanted = Mapping[
     str, tuple[str, np.ndarray]
@@ -251,6 +251,7 @@ class Simulator:
         Robots that are not among `which` rest: they are observed as they were.
         """
         # In float64: an action times 0.05 in float32 leaves the recorded trajectories.
+        require_finite(np.asarray(actions), "an action", "robots in MuJoCo")
         actions = np.clip(np.asarray(actions, np.float64), -1.0, 1.0)
         moving = range(self.count) if which is None else which
         self._controls.write(self.robot.control(self._memory, self._rows, actions))
