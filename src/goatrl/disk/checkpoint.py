@@ -4,6 +4,7 @@ pickle.
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save as to_bytes
 
+from goatrl.disk import checksum
 from goatrl.disk.files import write_atomically
 from goatrl.types import GoatError
 
@@ -25,8 +27,8 @@ def _named_leaves(state: Any) -> dict[str, Any]:
 
 def save(path: Path, state: Any, about: dict[str, Any]) -> None:
     arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state).items()}
-    content = to_bytes(arrays, metadata={"goatrl": json.dumps(about)})
-    write_atomically(path, lambda file: file.write(content))
+    metadata = {"goatrl": json.dumps(checksum.with_place(about))}
+    write_atomically(path, checksum.sealed(to_bytes(arrays, metadata=metadata)))
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -35,8 +37,10 @@ def describe(path: Path) -> dict[str, Any]:
         metadata = file.metadata() or {}
     if "goatrl" not in metadata:
         raise GoatError(f"{path} is damaged or not a checkpoint (it has no metadata)")
-    about: dict[str, Any] = json.loads(metadata["goatrl"])
-    return about
+    try:
+        return checksum.without_place(json.loads(metadata["goatrl"]))
+    except ValueError as error:
+        raise GoatError(f"{path} is damaged or not a checkpoint ({error})") from error
 
 
 def restore(path: Path, like: Any, part: str = "") -> Any:
@@ -75,6 +79,21 @@ def _open(path: Path) -> Any:
     if not path.is_file():
         raise GoatError(f"no checkpoint at {path}")
     try:
-        return safetensors.safe_open(path, framework="numpy")
+        opened = safetensors.safe_open(path, framework="numpy")
+        status = path.stat()
+        intact = _is_intact(path, status.st_ino, status.st_mtime_ns, status.st_size)
     except (safetensors.SafetensorError, OSError) as error:
         raise GoatError(f"{path} is damaged or not a checkpoint ({error})") from error
+    if not intact:
+        raise GoatError(
+            f"{path} has changed since it was written (its checksum differs); delete it and rerun "
+            "the command that made it"
+        )
+    return opened
+
+
+@functools.lru_cache(maxsize=64)
+def _is_intact(path: Path, *version: int) -> bool:
+    """Once for each version of a file: what describes it is asked for again and again."""
+    with path.open("rb") as file:
+        return checksum.is_intact(file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import signal
 import sys
@@ -19,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goatrl.disk import checkpoint
-from goatrl.disk.files import write_atomically, write_text
+from goatrl.disk import checkpoint, checksum
+from goatrl.disk.claims import claimed
+from goatrl.disk.files import locked, sync, write_atomically, write_text
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.learn import normalize
@@ -183,11 +185,17 @@ class RunFolder:
 
     def prepare(self, plan: RunPlan) -> None:
         """Make the folder this plan's, or find that it is already; never another one's, unless that
-        one left nothing behind.
+        one left nothing behind. Refused while another process trains there.
         """
+        with claimed(self.folder):
+            self.prepare_claimed(plan)
+
+    def prepare_claimed(self, plan: RunPlan) -> None:
+        """The same, in a folder that is claimed."""
         if self.config_path.exists():
             present = self.identity()
-            if any(path != self.config_path for path in self.folder.iterdir()):
+            others = (path for path in self.folder.iterdir() if path != self.config_path)
+            if any(not path.name.startswith(".") for path in others):  # claims and locks
                 present.require(plan.identity, f"the run in {self.folder}")
                 return
         self.write_config(plan)
@@ -195,6 +203,12 @@ class RunFolder:
     def write_config(self, plan: RunPlan) -> None:
         text = json.dumps({**plan.identity.to_json(), "versions": versions()}, indent=2)
         write_text(self.config_path, text)
+
+    def save(self, state: Any, about: dict[str, Any]) -> None:
+        """Write the checkpoint. It never knows more than the metrics that lie on the disk."""
+        if self.metrics_path.exists():
+            sync(self.metrics_path)
+        checkpoint.save(self.checkpoint_path, state, {**about, "versions": versions()})
 
     def last_saved(self, members: Members, spec: Spec) -> TrainState:
         """The state of the run's agents in its checkpoint."""
@@ -208,14 +222,20 @@ class RunFolder:
     def read_episodes(self) -> tuple[pa.Table, dict[str, Any]]:
         """Evaluated episodes, and at which step and of which group they are."""
         try:
-            table = pq.read_table(self.episodes_path)
-        except (OSError, pa.ArrowException) as error:
+            with self.episodes_path.open("rb") as file:
+                table, intact = pq.read_table(file), checksum.is_intact(file)
+            about = json.loads((table.schema.metadata or {}).get(b"goatrl", b"{}"))
+        except (OSError, pa.ArrowException, ValueError) as error:
             raise GoatError(
                 f"{self.episodes_path} is damaged ({type(error).__name__}); delete it and run: "
                 f"goat evaluate {self.folder}"
             ) from error
-        about = json.loads((table.schema.metadata or {}).get(b"goatrl", b"{}"))
-        return table.replace_schema_metadata(None), about
+        if not intact:
+            raise GoatError(
+                f"{self.episodes_path} has changed since it was written (its checksum differs); "
+                f"delete it and run: goat evaluate {self.folder}"
+            )
+        return table.replace_schema_metadata(None), checksum.without_place(about)
 
     def write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
         """Record evaluated episodes, of a group's tasks or of an environment.
@@ -223,6 +243,10 @@ class RunFolder:
         What else was evaluated at the same step stays beside them: environments, and tasks of the
         same group.
         """
+        with locked(self.folder):
+            self._write_episodes(table, group, step)
+
+    def _write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
         about = (
             {"step": step}
             if group is None
@@ -242,14 +266,15 @@ class RunFolder:
                     task not in evaluated and (split is None or about == before)
                     for task, split in known
                 ]  # tasks have a split
-                table = pa.concat_tables(
-                    [
-                        earlier.filter(pa.array(keep, pa.bool_())),
-                        table,
-                    ]
-                )
-        described = table.replace_schema_metadata({b"goatrl": json.dumps(about).encode()})
-        write_atomically(self.episodes_path, lambda file: pq.write_table(described, file))
+                kept = earlier.filter(pa.array(keep, pa.bool_()))
+                # Parquet names parts of lists otherwise
+                table = pa.concat_tables([kept.cast(table.schema), table])
+        text = json.dumps(checksum.with_place(about))
+        # the same rows are the same bytes, whatever was put together
+        whole = table.combine_chunks().replace_schema_metadata({b"goatrl": text.encode()})
+        buffer = io.BytesIO()
+        pq.write_table(whole, buffer)
+        write_atomically(self.episodes_path, checksum.sealed(buffer.getvalue()))
 
 
 def restore_agents(path: Path, members: Members, spec: Spec, part: str = "") -> TrainState:
