@@ -58,8 +58,9 @@ def test_the_walk_finds_what_it_looks_for(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("command", together.COMMANDS_AT_ONCE)
 def test_two_at_once_lose_and_double_nothing(tmp_path: Path, command: str) -> None:
-    _, found = together.problems(command, tmp_path, range(2))
-    assert not found
+    found = together.pairs(command, tmp_path, range(2))
+    assert found.orders == 2
+    assert not found.problems
 
 
 def test_suites_of_different_seeds_are_merged(tmp_path: Path) -> None:

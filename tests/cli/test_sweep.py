@@ -23,7 +23,7 @@ BRIEF = ("--group", GROUP, "--seeds", 2, "--updates", 40, "--batch-size", 16)
 SMALL = ("--set", "architecture.hidden=[8,8]")
 W = ("--set", "uncertainty.w=0.5,1,2")
 NAMES = ["uncertainty.w=0.5", "uncertainty.w=1.0", "uncertainty.w=2.0"]
-FILES = [".lock", "checkpoint.safetensors", "config.json", "episodes.parquet", "metrics.csv"]
+FILES = ["checkpoint.safetensors", "config.json", "episodes.parquet", "metrics.csv"]
 
 
 @pytest.fixture(autouse=True)

@@ -132,11 +132,13 @@ def content(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
         and path.name not in TIMES
+        # locks end with their process, and may stay as files
         and path.name != ".lock"
-        # HDF5 writes when a dataset was created, and JAX its own cache
+        and not path.name.endswith(".in-use")
+        # Minari writes when a dataset was created, and JAX its own cache
         and path.suffix != ".hdf5"
-        and "xla" not in path.parts
         and path.name != "metadata.json"
+        and "xla" not in path.parts
     }
 
 

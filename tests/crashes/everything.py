@@ -7,7 +7,8 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import jax
@@ -16,20 +17,22 @@ from crashes import kills, together
 from crashes.commands import COMMANDS, small
 from crashes.walk import Found, Walk
 
-ORDERS = 50
-KILLED = [name for name in COMMANDS if name not in ("data make --out", "data convert")]
-EACH = 10
+ORDERS = 50  # of two commands
+EACH = 10  # kills of a command
+# What takes longest comes first.
+WALKED = sorted(COMMANDS, key=lambda each: each not in ("ablate", "finetune", "data make"))
+KILLED = [each for each in COMMANDS if each not in ("data make --out", "data convert")]
 
 
-def prepared(compiled: Path) -> None:
+def prepared(folder: Path) -> None:
     """Programs that run for less time than it takes to optimise them."""
     jax.config.update("jax_disable_most_optimizations", True)
-    jax.config.update("jax_compilation_cache_dir", str(compiled))
+    jax.config.update("jax_compilation_cache_dir", str(folder / "compiled"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def walked(command: str, folder: Path) -> Found:
-    prepared(folder / "compiled")
+    prepared(folder)
     found = Found()
     with small():
         walk = Walk(command, folder / "walk" / command)
@@ -42,63 +45,52 @@ def killed(command: str, folder: Path) -> kills.Killed:
     return kills.kill(command, folder / "kills" / command, EACH, 0, folder / "for-kills")
 
 
-def paired(command: str, folder: Path) -> tuple[int, list[str]]:
-    prepared(folder / "compiled")
+def paired(command: str, folder: Path) -> together.Pairs:
+    prepared(folder)
     where = folder / "together" / command
     with small():
-        refused, found = together.problems(command, where, range(ORDERS))
+        found = together.pairs(command, where, range(ORDERS))
         if command == "bench":
-            found += together.merged(where / "empty", range(ORDERS))
-    return refused, found
+            found.problems += together.merged(where / "empty", range(ORDERS))
+    return found
 
 
-def main() -> int:
+JOBS = {
+    "walk": (walked, WALKED),
+    "kills": (killed, KILLED),
+    "together": (paired, together.COMMANDS_AT_ONCE),
+}
+
+
+def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=JOBS, default=list(JOBS))
+    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--only", choices=("walk", "kills", "together"))
-    chosen = parser.parse_args()
-    started, problems = time.monotonic(), []
+    chosen = parser.parse_args(words)
+    started, problems, points, deaths = time.monotonic(), [], 0, 0
     with (
-        tempfile.TemporaryDirectory() as name,
+        tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(
             chosen.processes, multiprocessing.get_context("spawn"), max_tasks_per_child=1
         ) as pool,
     ):
-        folder = Path(name)
-
-        def submitted(kind: str, job, commands):  # type: ignore[no-untyped-def]
-            wanted = commands if chosen.only in (None, kind) else ()
-            return {each: pool.submit(job, each, folder) for each in wanted}
-
-        # those that take longest first
-        order = sorted(COMMANDS, key=lambda each: each not in ("ablate", "finetune", "data make"))
-        walks = submitted("walk", walked, order)
-        deaths = submitted("kills", killed, KILLED)
-        pairs = submitted("together", paired, together.COMMANDS_AT_ONCE)
-        every = Found()
-        for command, future in walks.items():
-            found = future.result()
-            print(f"{command}: {found}", flush=True)
-            every.add(found)
-        for command, future in deaths.items():
-            dead = future.result()
-            print(
-                f"{command}: {dead.kills} kills, {dead.finished} times finished, "
-                f"{len(dead.problems)} problems",
-                flush=True,
-            )
-            problems += dead.problems
-        for command, future in pairs.items():
-            refused, wrong = future.result()
-            print(
-                f"{command}: two at once in {ORDERS} orders, refused in {refused}, "
-                f"{len(wrong)} problems",
-                flush=True,
-            )
-            problems += wrong
-    problems += every.problems
-    total = sum(future.result().kills for future in deaths.values())
-    print(f"{every}; {total} kills; {len(problems)} problems in {time.monotonic() - started:.0f} s")
-    for each in problems:
-        print(each, file=sys.stderr)
+        jobs = {
+            pool.submit(JOBS[kind][0], command, Path(folder)): (kind, command)
+            for kind in chosen.only
+            for command in JOBS[kind][1]
+            if command in chosen.commands
+        }
+        for job in as_completed(jobs):
+            found = job.result()
+            print(f"{' '.join(jobs[job])}: {found}", flush=True)
+            for each in found.problems:
+                print(each, file=sys.stderr)
+            problems += found.problems
+            points += getattr(found, "visited", 0)
+            deaths += getattr(found, "kills", 0)
+    print(
+        f"{points} fault points, {deaths} kills, {len(problems)} problems, "
+        f"{time.monotonic() - started:.0f} s"
+    )
     return bool(problems)

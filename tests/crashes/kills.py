@@ -36,6 +36,10 @@ class Killed:
     finished: int = 0
     problems: list[str] = dataclasses.field(default_factory=list)
 
+    def __str__(self) -> str:
+        wrong = f"{len(self.problems)} corrupt files or differing results"
+        return f"{self.kills} kills, {self.finished} times run to the end, {wrong}"
+
 
 def kill(command: str, folder: Path, kills: int, seed: int, compiled: Path) -> Killed:
     """Kill a command so many times, each time from where the last one left it; what is done starts

@@ -5,6 +5,7 @@ count as between processes, and which wait a moment before every step of a write
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import random
@@ -42,27 +43,40 @@ def at_once(commands: Sequence[Sequence[str]], folder: Path, seed: int) -> tuple
         os.environ.update(variables)
 
 
-def problems(command: str, folder: Path, seeds: Sequence[int]) -> tuple[int, list[str]]:
-    """How often one of two equal commands was refused, and what was lost, doubled or not said."""
+@dataclasses.dataclass
+class Pairs:
+    """What became of two equal commands at once."""
+
+    orders: int = 0
+    refused: int = 0  # one of them, by name
+    problems: list[str] = dataclasses.field(default_factory=list)
+
+    def __str__(self) -> str:
+        wrong = f"{len(self.problems)} times something lost, doubled or not said"
+        return f"two at once in {self.orders} orders, one refused in {self.refused}, {wrong}"
+
+
+def pairs(command: str, folder: Path, seeds: Sequence[int]) -> Pairs:
+    """Two equal commands at once, in the orders that these seeds draw."""
     words, _ = COMMANDS[command]
     empty = folder / "empty"
     empty.mkdir(parents=True)
     whole = copied(empty, folder / "whole")
     assert goat(words, whole)[0] == 0
-    refused, found = 0, []
+    found = Pairs()
     for seed in seeds:
         both = copied(empty, folder / "both")
         codes, said = at_once([words, words], both, seed)
-        if sorted(codes) == [0, 1]:
-            refused += 1
+        found.orders += 1
+        found.refused += sorted(codes) == [0, 1]
         if codes not in ([0, 0], [0, 1], [1, 0]) or (
             any(codes) != ("is in use by process" in said)
         ):
-            found.append(f"{command}, order {seed}: {codes}, {said[-500:]}")
+            found.problems.append(f"{command}, order {seed}: {codes}, {said[-500:]}")
         after, expected = content(both), content(whole)
         if wrong := [n for n in {*after, *expected} if after.get(n) != expected.get(n)]:
-            found.append(f"{command}, order {seed}: another result in {sorted(wrong)}")
-    return refused, found
+            found.problems.append(f"{command}, order {seed}: another result in {sorted(wrong)}")
+    return found
 
 
 def merged(folder: Path, seeds: Sequence[int]) -> list[str]:

@@ -36,11 +36,6 @@ class Found:
             f"{len(self.untold)} errors of more than a line"
         )
 
-    def add(self, other: Found) -> None:
-        self.visited += other.visited
-        for name in ("corrupt", "lost", "different", "untold"):
-            getattr(self, name).extend(getattr(other, name))
-
     @property
     def problems(self) -> list[str]:
         return [*self.corrupt, *self.lost, *self.different, *self.untold]

@@ -70,6 +70,22 @@ def test_a_second_one_is_refused_by_name(tmp_path: Path, locks: bool) -> None:
         pass
 
 
+def test_what_ends_soon_is_waited_for(tmp_path: Path, locks: bool) -> None:
+    begun = threading.Event()
+
+    def hold() -> None:
+        with claimed(tmp_path):
+            begun.set()
+            time.sleep(0.1)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    begun.wait()
+    with claimed(tmp_path, wait=60.0):
+        pass
+    other.join()
+
+
 def test_a_file_is_claimed_beside_it(tmp_path: Path) -> None:
     with claimed(tmp_path / "a.npz", tmp_path / ".a.npz.in-use"):
         assert [path.name for path in tmp_path.iterdir()] == [".a.npz.in-use"]

@@ -89,14 +89,14 @@ class Holder:
 
 
 @contextmanager
-def claimed(what: Path, file: Path | None = None) -> Iterator[None]:
+def claimed(what: Path, file: Path | None = None, wait: float = 0.0) -> Iterator[None]:
     """Work in a folder, or at what `file` stands for, as the only process that does. Refused by the
-    name of the process that does already.
+    name of the process that does already, if it still does after some seconds of waiting.
     """
     path = what / ".in-use" if file is None else file
     try:
         make_folder(path.parent)
-        descriptor = _take(what, path)
+        descriptor = _take(what, path, time.monotonic() + wait)
     except OSError as error:
         raise WriteError(path, error) from error
     ended = threading.Event()
@@ -121,28 +121,40 @@ def claimed(what: Path, file: Path | None = None) -> Iterator[None]:
             os.close(descriptor)
 
 
-def _take(what: Path, path: Path) -> int:
+def _take(what: Path, path: Path, until: float) -> int:
     """The open file of a claim, which is this process's from now on."""
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            locks = _lock(descriptor, what, path)
-            if not _is_at(descriptor, path):
-                continue  # its holder ended, and removed it, since it was opened
-            _require_ended(Holder.read(path), locks, what, path)
-            mine = Holder.this_process()
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps(dataclasses.asdict(mine)).encode(), 0)
-            os.fsync(descriptor)
-            if not locks:
-                time.sleep(SETTLED)
-                if (found := Holder.read(path)) != mine:
-                    raise InUse(what, found)
-            taken, descriptor = descriptor, -1
-            return taken
-        finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+            if (descriptor := _try(what, path)) is not None:
+                return descriptor
+        except InUse:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(SETTLED / 20)
+
+
+def _try(what: Path, path: Path) -> int | None:
+    """The same, or nothing if its holder ended, and removed it, since it was opened."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    taken = False
+    try:
+        locks = _lock(descriptor, what, path)
+        if not _is_at(descriptor, path):
+            return None
+        _require_ended(Holder.read(path), locks, what, path)
+        mine = Holder.this_process()
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(dataclasses.asdict(mine)).encode(), 0)
+        os.fsync(descriptor)
+        if not locks:
+            time.sleep(SETTLED)
+            if (found := Holder.read(path)) != mine:
+                raise InUse(what, found)
+        taken = True
+        return descriptor
+    finally:
+        if not taken:
+            os.close(descriptor)
 
 
 def _lock(descriptor: int, what: Path, path: Path) -> bool:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from goatrl.disk import checkpoint, checksum
 from goatrl.disk.claims import claimed
-from goatrl.disk.files import locked, sync, write_atomically, write_text
+from goatrl.disk.files import sync, write_atomically, write_text
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.learn import normalize
@@ -243,7 +243,7 @@ class RunFolder:
         What else was evaluated at the same step stays beside them: environments, and tasks of the
         same group.
         """
-        with locked(self.folder):
+        with claimed(self.episodes_path, self.folder / ".episodes.in-use", wait=10.0):
             self._write_episodes(table, group, step)
 
     def _write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
