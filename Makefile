@@ -2,6 +2,7 @@
 # make test   lint, types, tests
 # make test-fast   only the quick tests, for the inner loop
 # make test-fuzz   many damaged and crafted files and command lines
+# make test-faults   a crash or a failing disk at every step of every write, kills, commands at once
 # make docs   build the documentation as a site, in site/
 # All set up everything they need in .venv first; the tests of the report also need a browser, which is installed if there is none.
 
@@ -15,7 +16,7 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 install = if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(1); \
 	else sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends $(1); fi
 
-.PHONY: demo docs test test-fast test-fuzz check browser clean
+.PHONY: demo docs test test-fast test-faults test-fuzz check browser clean
 
 demo: $(READY)
 	$(BIN)/goat bench pointreach --groups pointreach-non-expert-10 --algorithms bc gcsl cql_her wgcsl goat --seeds 3 --out demo
@@ -33,6 +34,9 @@ test-fast: $(READY)
 
 test-fuzz: $(READY)
 	GOATRL_FUZZ_CASES=500 $(BIN)/pytest -n 0 -s tests/fuzz
+
+test-faults: $(READY)
+	cd tests && ../$(BIN)/python -m crashes
 
 check: $(READY)
 	$(BIN)/ruff check .

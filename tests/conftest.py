@@ -40,6 +40,7 @@ SLOW = {
     "test_cli_data",
     "test_cli_export",
     "test_collect",
+    "test_crashes",
     "test_data_figures",
     "test_docs",
     "test_environments",

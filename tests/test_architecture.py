@@ -103,3 +103,41 @@ def test_pointreach_does_not_pay_for_the_simulator() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+# Calls that write, and the modules that may: whatever else is written goes through them, so that it
+# is whole, lasts, and is tested at every step.
+WRITES = {
+    "fsync",
+    "mkdir",
+    "NamedTemporaryFile",
+    "rename",
+    "replace",
+    "rmtree",
+    "touch",
+    "unlink",
+    "write_bytes",
+}
+WRITERS = {
+    "disk/files.py": WRITES,
+    "disk/claims.py": {"fsync", "unlink"},
+    "data/minari.py": {"mkdir", "rmtree"},  # HDF5 writes its files itself, in a folder aside
+    "runs/numpy_policy.py": {"write_bytes"},  # a trial that nobody keeps
+}
+
+
+def test_everything_is_written_through_a_few_functions() -> None:
+    for path in MODULES:
+        allowed = WRITERS.get(str(path.relative_to(SOURCE)), set())
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                name = owner.id if isinstance(owner, ast.Name) else ""
+                call = node.func.attr
+                if call == "replace" and name != "os":
+                    continue  # of texts and dataclasses
+                if call == "open" and name != "os":
+                    modes = [each.value for each in node.args if isinstance(each, ast.Constant)]
+                    assert not any(set("wax+") & set(str(each)) for each in modes), path
+                if call in WRITES:
+                    assert call in allowed, f"{path}:{node.lineno} writes by {call}"

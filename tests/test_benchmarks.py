@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import durability
 import peers
 import simulator_speed
 import update_speed
@@ -31,6 +32,18 @@ def test_the_speed_of_updates_is_measured(
     assert report["1 members"]["update ms"] > 0
     assert 0 < report["1 members"]["percentile share"] < 1
     assert report["update / matrix products"] > 0
+
+
+def test_the_cost_of_checksums_and_claims_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(update_speed, "EPISODES", 20)
+    durability.main(["--updates", "20"])
+    report = json.loads(capsys.readouterr().out)
+    assert report["checkpoints"] == 1
+    shares = [report[f"{name}, share"] for name in durability.PARTS]
+    assert all(0 < share < 1 for share in shares)
+    assert report["checksums and claims, share"] == pytest.approx(sum(shares[:2]))
 
 
 def test_judging_is_measured_beside_bare_steps_of_the_same_episodes() -> None:

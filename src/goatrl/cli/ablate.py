@@ -29,6 +29,7 @@ from goatrl.cli.training import (
     train_with_progress,
 )
 from goatrl.data.problems import Problem, open_problem
+from goatrl.disk.claims import claimed
 from goatrl.disk.files import write_text
 from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.summary import per_task
@@ -119,33 +120,36 @@ class Ablate:
             for c in columns
         ]
         runs = [Run(self.out / name) for name in map(_folder, columns)]
-        for run, config in zip(runs, configs, strict=True):
-            run.prepare(config)
-        rungs, failures = [], []
-        for place, (column, run, config) in enumerate(
-            zip(columns, runs, configs, strict=True), start=1
-        ):
-            try:
-                title = f"{column.label} ({place} of {len(columns)}), {plural(self.seeds, 'seed')}"
-                train_with_progress(run, config, problem, title)
-            except Diverged as error:
-                failures.append(f"{column.label}: {error}")
-                continue
-            rungs.append(
-                summarise(
-                    place, column, evaluate_agents(run.agents(), where, episodes=self.episodes)
+        with claimed(self.out):
+            for run, config in zip(runs, configs, strict=True):
+                run.prepare(config)
+            rungs, failures = [], []
+            for place, (column, run, config) in enumerate(
+                zip(columns, runs, configs, strict=True), start=1
+            ):
+                try:
+                    title = (
+                        f"{column.label} ({place} of {len(columns)}), {plural(self.seeds, 'seed')}"
+                    )
+                    train_with_progress(run, config, problem, title)
+                except Diverged as error:
+                    failures.append(f"{column.label}: {error}")
+                    continue
+                rungs.append(
+                    summarise(
+                        place, column, evaluate_agents(run.agents(), where, episodes=self.episodes)
+                    )
                 )
-            )
-        if rungs:
-            evaluated = (
-                f"on {where.label}"
-                if isinstance(where, TaskGroup)
-                else f"in {where.id}{where.settings}"
-            )
-            source = self.data if self.data is not None else self.group
-            about = f"{plural(configs[0].updates, 'update')} on {source}, evaluated {evaluated}"
-            spread = "mean ± standard deviation over " if self.seeds > 1 else ""
-            publish(rungs, self.out, f"{about}; {spread}{plural(self.seeds, 'seed')}")
+            if rungs:
+                evaluated = (
+                    f"on {where.label}"
+                    if isinstance(where, TaskGroup)
+                    else f"in {where.id}{where.settings}"
+                )
+                source = self.data if self.data is not None else self.group
+                about = f"{plural(configs[0].updates, 'update')} on {source}, evaluated {evaluated}"
+                spread = "mean ± standard deviation over " if self.seeds > 1 else ""
+                publish(rungs, self.out, f"{about}; {spread}{plural(self.seeds, 'seed')}")
         if failures:
             raise Diverged("; ".join(failures))
 

@@ -11,7 +11,7 @@ from tyro.conf import Positional, arg
 from goatrl.cli.console import console, dataset_files, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.live_table import LiveTable, live
-from goatrl.disk.files import write_text
+from goatrl.disk.files import locked, write_text
 from goatrl.experiments import experiment, kinds, spent  # noqa: F401 (they register themselves)
 from goatrl.experiments.claims import Outcome, Verdict
 from goatrl.experiments.experiment import (
@@ -119,7 +119,8 @@ class Bench:
                 ) from None
         taken = Breakdown.of(listener)
         for each, planned in zip(chosen, plans, strict=True):
-            publish(each, folder, planned)
+            with locked(folder):  # tables of two commands are never older than their records
+                publish(each, folder, planned)
         if jobs:
             for line in taken.lines():
                 console.print(line, highlight=False, soft_wrap=True)

@@ -17,6 +17,7 @@ from goatrl.cli.datasets import collecting, ensure, make_with_progress
 from goatrl.data import cache, check, experts, minari
 from goatrl.data.problems import declared_symmetry, open_problem
 from goatrl.data.trajectories import goal_from_columns
+from goatrl.disk.files import remove
 from goatrl.learn import symmetry
 from goatrl.learn.symmetry import Map
 from goatrl.report import data_figures, figures
@@ -76,6 +77,7 @@ class DataMake:
                     f"{group.name} is generated when needed, not cached; to save it, add --out FILE"
                 )
             if cache.cached(group).exists():
+                cache.tidy(group)
                 console.print(f"already made: {cache.cached(group)}")
             else:
                 make_with_progress(group, self.threads)
@@ -89,17 +91,18 @@ class DataMake:
         datasets.check_name(out)  # it will take minutes
         expert = None if self.expert is None else experts.of_run(self.expert, group.family)
         partial = out.with_suffix(".partial.npz")
-        with collecting(cache.source(group)) as show:
-            episodes = cache.make(
-                group,
-                self.seed,
-                expert=expert,
-                partial=partial,
-                threads=self.threads,
-                on_progress=show,
-            )
-        write_dataset(episodes, out)
-        partial.unlink(missing_ok=True)
+        with cache.claimed_file(out):
+            with collecting(cache.source(group)) as show:
+                episodes = cache.make(
+                    group,
+                    self.seed,
+                    expert=expert,
+                    partial=partial,
+                    threads=self.threads,
+                    on_progress=show,
+                )
+            write_dataset(episodes, out)
+            remove(partial)
 
 
 @dataclasses.dataclass(frozen=True)

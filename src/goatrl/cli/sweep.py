@@ -24,6 +24,8 @@ from goatrl.cli.training import (
     note_actions,
     own_option,
 )
+from goatrl.data.problems import Problem
+from goatrl.disk.claims import claimed
 from goatrl.evaluation import environments
 from goatrl.evaluation.environments import Environment
 from goatrl.runs import sweep
@@ -83,6 +85,27 @@ class Sweep(TrainingOptions):
         elif self.episodes is not None:
             raise GoatError("--episodes is the number of episodes in an --environment; add one")
         runs = [(Run(self.out / name), config) for name, config in zip(names, configs, strict=True)]
+        with claimed(self.out):
+            failures = self._train(runs, problem, where)
+        trained = [run.folder for run, config in runs if run.step() == config.updates]
+        if where is None:
+            console.print(
+                f"evaluate them in your environment: goat evaluate RUN{own_option(entry)} "
+                f"--environment ID, then compare them: goat compare {self.out}/*",
+                highlight=False,
+            )
+        elif trained:
+            show_comparison(trained)
+        if failures:
+            raise Diverged("; ".join(failures))
+
+    def _train(
+        self,
+        runs: Sequence[Configured],
+        problem: Problem,
+        where: TaskGroup | Environment | None,
+    ) -> list[str]:
+        """Train and evaluate what is missing. Returns what diverged."""
         for run, config in runs:
             run.prepare(config)
         note_actions(problem)
@@ -106,17 +129,7 @@ class Sweep(TrainingOptions):
                 failures.append(str(error))
             self._evaluate(together, where)
         self._evaluate(runs, where)  # what an earlier call has trained, too
-        trained = [run.folder for run, config in runs if run.step() == config.updates]
-        if where is None:
-            console.print(
-                f"evaluate them in your environment: goat evaluate RUN{own_option(entry)} "
-                f"--environment ID, then compare them: goat compare {self.out}/*",
-                highlight=False,
-            )
-        elif trained:
-            show_comparison(trained)
-        if failures:
-            raise Diverged("; ".join(failures))
+        return failures
 
     def _evaluate(self, runs: Sequence[Configured], where: TaskGroup | Environment | None) -> None:
         """What is trained to its end, unless it is evaluated."""

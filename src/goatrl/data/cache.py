@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -18,7 +19,8 @@ import numpy as np
 
 from goatrl.data import collect, experts, storage
 from goatrl.data.experts import Expert
-from goatrl.disk.files import cache_folder, write_atomically, write_text
+from goatrl.disk.claims import claimed
+from goatrl.disk.files import cache_folder, remove, write_atomically, write_text
 from goatrl.tasks import TaskGroup
 from goatrl.types import Episodes, GoatError
 
@@ -72,15 +74,31 @@ def cached(group: TaskGroup) -> Path:
 def make_cached(
     group: TaskGroup, *, threads: int | None = None, on_progress: collect.Progress | None = None
 ) -> Path:
-    """Make a simulated dataset in the cache, from where an interruption left it."""
+    """Make a simulated dataset in the cache, from where an interruption left it, unless it is
+    there. Refused while another process makes it.
+    """
     path = cached(group)
     partial = path.with_suffix(".partial.npz")
-    episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
-    about = f"{episodes.checksum()} {_recipe(group, 0, _expert(group))}"
-    write_text(path.with_suffix(".about"), about)
-    storage.save(episodes, path)
-    partial.unlink(missing_ok=True)
+    with claimed_file(path):
+        if not path.exists():
+            episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
+            about = f"{episodes.checksum()} {_recipe(group, 0, _expert(group))}"
+            write_text(path.with_suffix(".about"), about)
+            storage.save(episodes, path)
+        remove(partial)
     return path
+
+
+def tidy(group: TaskGroup) -> None:
+    """Remove what an interruption left beside a dataset that is made, if this is possible."""
+    path = cached(group)
+    with suppress(GoatError), claimed_file(path):
+        remove(path.with_suffix(".partial.npz"))
+
+
+def claimed_file(path: Path) -> AbstractContextManager[None]:
+    """Make a dataset as the only process that makes it."""
+    return claimed(path, path.with_name(f".{path.name}.in-use"))
 
 
 @cache

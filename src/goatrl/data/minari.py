@@ -18,7 +18,6 @@ import json
 import math
 import os
 import shutil
-import tempfile
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,7 +30,8 @@ from gymnasium.spaces import Box, Dict
 
 import goatrl
 from goatrl.data.sizes import check_fits_memory, of_hdf5
-from goatrl.disk.files import WriteError
+from goatrl.disk.claims import claimed
+from goatrl.disk.files import WriteError, move_folder
 from goatrl.sim.registration import identifier, is_registered
 from goatrl.tasks import TaskGroup
 from goatrl.types import (
@@ -159,9 +159,7 @@ def export(
         _check_space(episodes)
         # Minari does not look into folders that begin with a dot, and the dataset gets its name
         # when it is whole.
-        with tempfile.TemporaryDirectory(dir=_root(), prefix=".goatrl-") as temporary:
-            unfinished = Path(temporary) / "dataset"
-            unfinished.mkdir()
+        with _unfinished(name) as unfinished:
             _write(
                 episodes,
                 unfinished / "data",
@@ -173,7 +171,7 @@ def export(
             if _read(minari.MinariDataset(unfinished / "data")).checksum() != checksum:
                 raise OSError(errno.EIO, "it reads back differently from what was written")
             _make_namespace(name)
-            os.rename(unfinished, path)
+            move_folder(unfinished, path)
     except (OSError, RuntimeError) as error:  # h5py raises both
         reason = getattr(error, "strerror", None) or str(error)
         raise WriteError(path, OSError(getattr(error, "errno", None), _short(reason))) from error
@@ -274,6 +272,19 @@ def _local_ids() -> list[str]:
         path.parents[1].relative_to(root).as_posix() for path in root.glob("**/data/metadata.json")
     )
     return sorted(name for name in names if not name.startswith("."))
+
+
+@contextmanager
+def _unfinished(name: str) -> Iterator[Path]:
+    """An empty folder for a dataset that is being written, by one process at a time."""
+    folder = _root() / f".goatrl-{name.replace('/', '--')}"
+    with claimed(_folder(name), folder / ".in-use"):
+        try:
+            shutil.rmtree(folder / "dataset", ignore_errors=True)  # of a process that was stopped
+            (folder / "dataset").mkdir()
+            yield folder / "dataset"
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_namespace(name: str) -> None:

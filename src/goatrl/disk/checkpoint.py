@@ -4,6 +4,7 @@ pickle.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -15,6 +16,7 @@ import numpy as np
 import safetensors
 from safetensors.numpy import save as to_bytes
 
+from goatrl.disk import checksum
 from goatrl.disk.files import write_atomically
 from goatrl.disk.reading import json_of, unusable
 from goatrl.types import GoatError
@@ -27,8 +29,8 @@ def _named_leaves(state: Any) -> dict[str, Any]:
 
 def save(path: Path, state: Any, about: dict[str, Any]) -> None:
     arrays = {name: np.asarray(leaf) for name, leaf in _named_leaves(state).items()}
-    content = to_bytes(arrays, metadata={"goatrl": json.dumps(about)})
-    write_atomically(path, lambda file: file.write(content))
+    metadata = {"goatrl": json.dumps(checksum.with_place(about))}
+    write_atomically(path, checksum.sealed(to_bytes(arrays, metadata=metadata)))
 
 
 def describe(path: Path) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def describe(path: Path) -> dict[str, Any]:
     if "goatrl" not in metadata:
         raise GoatError(f"{path} is damaged or not a checkpoint (it has no metadata)")
     try:
-        return json_of(metadata["goatrl"])
+        return checksum.without_place(json_of(metadata["goatrl"]))
     except ValueError as error:
         raise GoatError(f"{path} is damaged or not a checkpoint ({error})") from None
 
@@ -94,6 +96,21 @@ def _open(path: Path) -> Any:
         raise GoatError(f"no checkpoint at {path}")
     try:
         with path.open("rb"):  # what the library says of one that may not be read has no number
-            return safetensors.safe_open(path, framework="numpy")
+            opened = safetensors.safe_open(path, framework="numpy")
+        status = path.stat()
+        intact = _is_intact(path, status.st_ino, status.st_mtime_ns, status.st_size)
     except (safetensors.SafetensorError, OSError) as error:
         raise unusable(path, error, f"{path} is damaged or not a checkpoint ({error})") from error
+    if not intact:
+        raise GoatError(
+            f"{path} has changed since it was written (its checksum differs); delete it and rerun "
+            "the command that made it"
+        )
+    return opened
+
+
+@functools.lru_cache(maxsize=64)
+def _is_intact(path: Path, *version: int) -> bool:
+    """Once for each version of a file: what describes it is asked for again and again."""
+    with path.open("rb") as file:
+        return checksum.is_intact(file)

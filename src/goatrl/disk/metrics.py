@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from goatrl.disk.files import WriteError, write_text
+from goatrl.disk import files
 
 
 def append(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -17,11 +17,7 @@ def append(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) 
     if not path.exists():
         writer.writerow(header)
     writer.writerows(rows)
-    try:
-        with path.open("a") as file:
-            file.write(buffer.getvalue())
-    except OSError as error:
-        raise WriteError(path, error) from error
+    files.append(path, buffer.getvalue())
 
 
 def truncate(path: Path, last: int, first_columns: str) -> None:
@@ -30,9 +26,10 @@ def truncate(path: Path, last: int, first_columns: str) -> None:
     """
     if not path.exists():
         return
-    header, *rows = path.read_text().splitlines() or [""]
+    # A row without an end is half a row, and half a number may be another number.
+    header, *rows = path.read_text().rpartition("\n")[0].split("\n")
     if not header.startswith(first_columns):  # the disk was full before the first line was whole
-        path.unlink()
+        files.remove(path)
         return
     kept = [row for row in rows if row.split(",")[0].isdigit() and int(row.split(",")[0]) <= last]
-    write_text(path, "\n".join([header, *kept]) + "\n")
+    files.write_text(path, "\n".join([header, *kept]) + "\n")

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from goatrl import algorithms
+from goatrl.disk.files import remove
 from goatrl.disk.identity import Identity, from_schema_1
 from goatrl.experiments import curves, records
 from goatrl.learn.parameters import described
@@ -39,7 +40,7 @@ def migrate(folder: Path, revisions: Mapping[str, int]) -> dict[Path, Path]:
             moved[path] = records.CellConfig.from_identity(identity).path(folder)
         records.write_table(moved[path], table, identity, rest)
         if moved[path] != path:
-            path.unlink()
+            remove(path)
     return moved
 
 

@@ -5,6 +5,7 @@ metadata and its name.
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl.data.sizes import check_fits_memory, of_parquet
+from goatrl.disk import checksum
 from goatrl.disk.files import locked, write_atomically
 from goatrl.disk.identity import Identity
 from goatrl.disk.reading import json_of, typed, unusable
@@ -126,10 +128,12 @@ class Cell:
             training.only(new) for training in other.trainings if not new.isdisjoint(training.seeds)
         ]
         episodes = other.episodes.filter(np.isin(other.column("seed"), list(new)))
+        # Parquet names parts of lists otherwise; the same rows are to be the same bytes.
+        mine = self.episodes.cast(other.episodes.schema)
         return dataclasses.replace(
             other,
             trainings=(*self.trainings, *trainings),
-            episodes=pa.concat_tables([self.episodes, episodes]),
+            episodes=pa.concat_tables([mine, episodes]).combine_chunks(),
         )
 
     def per_seed(self, metric: str, task: str, where: np.ndarray | None = None) -> np.ndarray:
@@ -222,6 +226,11 @@ def reading(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
             yield file
+            if not checksum.is_intact(file):
+                raise GoatError(
+                    f"{path} has changed since it was written (its checksum differs); delete it "
+                    "and rerun the suite"
+                )
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         damaged = (
             f"{path} is damaged or not a record ({type(error).__name__}); delete it and rerun "
@@ -243,17 +252,16 @@ def opened(
 
 def write_table(path: Path, rows: pa.Table, identity: Identity, more: Mapping[str, Any]) -> None:
     """A record of any kind: rows, what decides them, and what else there is to say."""
-    content = json.dumps({**identity.to_json(), **more}).encode()
+    content = json.dumps(checksum.with_place({**identity.to_json(), **more})).encode()
     table = rows.replace_schema_metadata({_METADATA: content})
     # Paths are most of a cell; with the bytes of their floats sorted by place they compress to
     # half.
     split = {"path.list.element": "BYTE_STREAM_SPLIT"} if "path" in rows.column_names else None
-    write_atomically(
-        path,
-        lambda file: pq.write_table(
-            table, file, compression="zstd", use_dictionary=split is None, column_encoding=split
-        ),
+    buffer = io.BytesIO()
+    pq.write_table(
+        table, buffer, compression="zstd", use_dictionary=split is None, column_encoding=split
     )
+    write_atomically(path, checksum.sealed(buffer.getvalue()))
 
 
 def about(
@@ -273,7 +281,7 @@ def contents(schema: pa.Schema) -> list[tuple[str, dict[str, Any]]]:
         (stored.get("kind", kind), stored)
         for key, kind in _SCHEMA_1.items()
         if key in found
-        for stored in [json_of(found[key])]
+        for stored in [checksum.without_place(json_of(found[key]))]
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import signal
 import sys
@@ -20,8 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goatrl.data.sizes import check_fits_memory, of_parquet
-from goatrl.disk import checkpoint
-from goatrl.disk.files import write_atomically, write_text
+from goatrl.disk import checkpoint, checksum
+from goatrl.disk.claims import claimed
+from goatrl.disk.files import sync, write_atomically, write_text
 from goatrl.disk.identity import Identity
 from goatrl.disk.reading import json_of, unusable
 from goatrl.disk.versions import versions
@@ -198,11 +200,17 @@ class RunFolder:
 
     def prepare(self, plan: RunPlan) -> None:
         """Make the folder this plan's, or find that it is already; never another one's, unless that
-        one left nothing behind.
+        one left nothing behind. Refused while another process trains there.
         """
+        with claimed(self.folder):
+            self.prepare_claimed(plan)
+
+    def prepare_claimed(self, plan: RunPlan) -> None:
+        """The same, in a folder that is claimed."""
         if self.config_path.exists():
             present = self.identity()
-            if any(path != self.config_path for path in self.folder.iterdir()):
+            others = (path for path in self.folder.iterdir() if path != self.config_path)
+            if any(not path.name.startswith(".") for path in others):  # claims and locks
                 present.require(plan.identity, f"the run in {self.folder}")
                 return
         self.write_config(plan)
@@ -210,6 +218,12 @@ class RunFolder:
     def write_config(self, plan: RunPlan) -> None:
         text = json.dumps({**plan.identity.to_json(), "versions": versions()}, indent=2)
         write_text(self.config_path, text)
+
+    def save(self, state: Any, about: dict[str, Any]) -> None:
+        """Write the checkpoint. It never knows more than the metrics that lie on the disk."""
+        if self.metrics_path.exists():
+            sync(self.metrics_path)
+        checkpoint.save(self.checkpoint_path, state, {**about, "versions": versions()})
 
     def last_saved(self, members: Members, spec: Spec) -> TrainState:
         """The state of the run's agents in its checkpoint."""
@@ -227,14 +241,20 @@ class RunFolder:
                 raise ValueError("it is no file")
             with self.episodes_path.open("rb") as file:
                 check_fits_memory(of_parquet(pq.ParquetFile(file)), self.episodes_path)
-                table = pq.read_table(file)
+                table, intact = pq.read_table(file), checksum.is_intact(file)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise unusable(self.episodes_path, error, self._damaged_episodes(error)) from error
         try:
             about = json_of((table.schema.metadata or {}).get(b"goatrl", b"{}"))
-            return as_episodes(table.replace_schema_metadata(None)), about
+            episodes = as_episodes(table.replace_schema_metadata(None))
         except ValueError as error:
             raise GoatError(self._damaged_episodes(error)) from error
+        if not intact:
+            raise GoatError(
+                f"{self.episodes_path} has changed since it was written (its checksum differs); "
+                f"delete it and run: goat evaluate {self.folder}"
+            )
+        return episodes, checksum.without_place(about)
 
     def _damaged_episodes(self, error: Exception) -> str:
         known = isinstance(error, pa.ArrowException | OSError)  # they say more than one line
@@ -250,6 +270,10 @@ class RunFolder:
         What else was evaluated at the same step stays beside them: environments, and tasks of the
         same group.
         """
+        with claimed(self.episodes_path, self.folder / ".episodes.in-use", wait=10.0):
+            self._write_episodes(table, group, step)
+
+    def _write_episodes(self, table: pa.Table, group: TaskGroup | None, step: int) -> None:
         about = (
             {"step": step}
             if group is None
@@ -269,14 +293,15 @@ class RunFolder:
                     task not in evaluated and (split is None or about == before)
                     for task, split in known
                 ]  # tasks have a split
-                table = pa.concat_tables(
-                    [
-                        earlier.filter(pa.array(keep, pa.bool_())),
-                        table,
-                    ]
-                )
-        described = table.replace_schema_metadata({b"goatrl": json.dumps(about).encode()})
-        write_atomically(self.episodes_path, lambda file: pq.write_table(described, file))
+                kept = earlier.filter(pa.array(keep, pa.bool_()))
+                # Parquet names parts of lists otherwise
+                table = pa.concat_tables([kept.cast(table.schema), table])
+        text = json.dumps(checksum.with_place(about))
+        # the same rows are the same bytes, whatever was put together
+        whole = table.combine_chunks().replace_schema_metadata({b"goatrl": text.encode()})
+        buffer = io.BytesIO()
+        pq.write_table(whole, buffer)
+        write_atomically(self.episodes_path, checksum.sealed(buffer.getvalue()))
 
 
 def restore_agents(path: Path, members: Members, spec: Spec, part: str = "") -> TrainState:

@@ -13,6 +13,7 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ from goatrl.algorithms import Entry, fault
 from goatrl.data import location
 from goatrl.data.problems import Problem, open_problem, settings_of
 from goatrl.disk import checkpoint, metrics
+from goatrl.disk.claims import claimed
 from goatrl.disk.identity import Identity
 from goatrl.disk.reading import typed
-from goatrl.disk.versions import versions
 from goatrl.evaluation.environments import Environment
 from goatrl.learn import normalize, symmetry
 from goatrl.learn.networks import check_view
@@ -284,11 +285,11 @@ class Run(RunFolder):
             return current and all(found[task.name] for task in where.tasks)
         return found[where.task] == count * len(self.about()["seeds"])
 
-    def prepare(self, plan: RunPlan) -> None:
+    def prepare_claimed(self, plan: RunPlan) -> None:
         """As of every run; but one that was trained for fewer updates may go on to more."""
         if self._goes_on_to(plan):
             self.write_config(plan)
-        super().prepare(plan)
+        super().prepare_claimed(plan)
 
     def _goes_on_to(self, plan: RunPlan) -> bool:
         """Whether the plan is this run's but for its number of updates, which decides only where
@@ -319,7 +320,7 @@ class Run(RunFolder):
         train_together([(self, config)], problem, on_report, checkpoint_seconds)
 
     def _save(self, state: TrainState, step: int) -> None:
-        checkpoint.save(self.checkpoint_path, state, {"step": step, "versions": versions()})
+        self.save(state, {"step": step})
 
     def _keep_good(self, error: Diverged, good: TrainState | None, step: int) -> Diverged:
         """Save the last good state, unless it is saved, and say so."""
@@ -356,8 +357,19 @@ def train_together(
     Runs that train together differ in float hyper-parameters and seeds alone, and were saved at the
     same update. One that diverges does not stop the others; it is named when they are done.
     """
-    for run, config in runs:
-        run.prepare(config)
+    with ExitStack() as claims:
+        for run, config in runs:
+            claims.enter_context(claimed(run.folder))
+            run.prepare_claimed(config)
+        _train_claimed(runs, problem, on_report, checkpoint_seconds)
+
+
+def _train_claimed(
+    runs: Sequence[Configured],
+    problem: Problem,
+    on_report: OnReport,
+    checkpoint_seconds: float,
+) -> None:
     one = runs[0][1]
     members = [member for _, config in runs for member in config.members()]
     places = _places([len(config.seeds) for _, config in runs])

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from goatrl.disk import checkpoint, metrics
+from goatrl.disk.claims import claimed
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import success_rate
@@ -113,7 +114,11 @@ class OnlineRun(RunFolder):
         """Round after round to the end, from the last checkpoint if there is one; a report after
         each.
         """
-        self.prepare(plan)
+        with claimed(self.folder):
+            self.prepare_claimed(plan)
+            yield from self._train_claimed(plan, checkpoint_seconds)
+
+    def _train_claimed(self, plan: OnlinePlan, checkpoint_seconds: float) -> Iterator[Report]:
         state = start(plan.members, plan.group.spec, plan.schedule, plan.trained)
         if self.checkpoint_path.exists():
             state = checkpoint.restore(self.checkpoint_path, state)
@@ -145,11 +150,7 @@ class OnlineRun(RunFolder):
                     or stopping
                     or time.monotonic() - saved_at >= checkpoint_seconds
                 ):
-                    checkpoint.save(
-                        self.checkpoint_path,
-                        done.state,
-                        {"round": done.number, "versions": versions()},
-                    )
+                    self.save(done.state, {"round": done.number})
                     saved_at = time.monotonic()
                 losses = {name: float(values.mean()) for name, values in done.chunk.metrics.items()}
                 yield Report(
