@@ -1,5 +1,6 @@
 # make demo   train five algorithms on PointReach, print the table beside the paper's, draw the trajectories
 # make test   lint, types, tests
+# make test-cluster   only the tests that kill nodes of a Ray cluster
 # make test-fast   only the quick tests, for the inner loop
 # make docs   build the documentation as a site, in site/
 # All set up everything they need in .venv first; the tests of the report also need a browser, which is installed if there is none.
@@ -14,7 +15,7 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 install = if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(1); \
 	else sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends $(1); fi
 
-.PHONY: demo docs test test-fast check browser clean
+.PHONY: demo docs test test-fast test-cluster check browser clean
 
 demo: $(READY)
 	$(BIN)/goat bench pointreach --groups pointreach-non-expert-10 --algorithms bc gcsl cql_her wgcsl goat --seeds 3 --out demo
@@ -29,6 +30,9 @@ test: check browser
 
 test-fast: $(READY)
 	$(BIN)/pytest -m 'not slow'
+
+test-cluster: $(READY)
+	$(BIN)/pytest -n 0 -m cluster
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -38,6 +38,7 @@ SLOW = {
     "test_cli",
     "test_cli_data",
     "test_cli_export",
+    "test_cluster",
     "test_collect",
     "test_data_figures",
     "test_docs",

@@ -24,6 +24,7 @@ class Entry:
     build: Build
     source: str = ""  # SHA-256 of the user's file, for an algorithm that comes from one
     file: str = ""  # that file, as the user named it
+    content: bytes = b""  # and what it contained, which other machines execute as well
     revision: int = 1  # raised whenever its arithmetic changes; part of every identity
     learns: bool = True  # or only acts, to compare others with
 
@@ -128,6 +129,11 @@ def load_file(file: Path | str) -> Entry:
         content = path.read_bytes()
     except OSError as error:
         raise GoatError(f"cannot read {path}: {error.strerror}") from error
+    return load_content(path, content)
+
+
+def load_content(path: Path, content: bytes) -> Entry:
+    """The same for what a file contains, wherever that file is."""
     source = hashlib.sha256(content).hexdigest()
     for entry in _ENTRIES.values():
         if entry.source == source:
@@ -143,7 +149,11 @@ def load_file(file: Path | str) -> Entry:
             raise fault(path, error) from error
         raise
     _ENTRIES[entry.name] = dataclasses.replace(
-        entry, source=source, file=str(path), build=_guarded(path, entry.build)
+        entry,
+        source=source,
+        file=str(path),
+        content=content,
+        build=_guarded(path, entry.build),
     )
     return _ENTRIES[entry.name]
 
