@@ -33,11 +33,13 @@ from goatrl.types import GoatError
 from helpers import ROOT, error_line, goat, own_algorithms
 
 pytest.importorskip("ray")
+from ray._private.state import available_resources_per_node
 from ray.cluster_utils import Cluster
 
 # Nodes are forked from this process, which has used JAX by then.
 pytestmark = pytest.mark.filterwarnings(r"ignore:os.fork\(\) was called:RuntimeWarning")
 POINT = "pointreach-non-expert-10"
+TWO = ("pointreach-expert-10", POINT)
 # Nodes compile as the tests do: other optimisations would round differently.
 SETTINGS = {
     "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
@@ -211,6 +213,9 @@ def test_errors_are_one_line(
     assert "finetune-ddpg does not take --executor" in error_line(capsys)
     assert goat("data", "make", "--all", "--executor", "ray", "--threads", 2) == 2
     assert "omit it, or --executor" in error_line(capsys)
+    line = ("--executor", "ray", "--address", "127.0.0.1:1")
+    assert goat("bench", "pointreach", *line, "--out", tmp_path) == 2
+    assert "no Ray cluster at 127.0.0.1:1" in error_line(capsys)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert goat("bench", "pointreach", "--executor", "ray", "--out", tmp_path) == 2
     assert "pip install 'goatrl[ray]'" in error_line(capsys)
@@ -227,8 +232,8 @@ def four(nodes: Cluster, executor: RayExecutor) -> Cluster:
 
 def long_jobs(folder: Path) -> list[experiment.Job]:
     """Four that train apart, for some seconds each."""
-    names = ("bc", "wgcsl", "goat", "cql_her")
-    return jobs_of(folder, Request(seeds=2, algorithms=names, updates=400, groups=(POINT,)))
+    names = ("bc", "wgcsl")
+    return jobs_of(folder, Request(seeds=1, algorithms=names, updates=1_200, groups=TWO))
 
 
 @pytest.fixture(scope="module")
@@ -238,28 +243,35 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def kill(nodes: Cluster) -> None:
-    """A node, without a word to the others."""
-    nodes.remove_node(nodes.list_all_nodes()[-1], allow_graceful=False)
+def busy(nodes: Cluster) -> list[Any]:
+    """The nodes whose CPU is in use."""
+    free = {name for name, each in available_resources_per_node().items() if each.get("CPU")}
+    return [node for node in nodes.worker_nodes if node.node_id not in free]
+
+
+def kill(nodes: Cluster, node: Any) -> None:
+    """Without a word to the others."""
+    nodes.remove_node(node, allow_graceful=False)
 
 
 @pytest.mark.cluster
 def test_a_node_killed_in_training_costs_no_record(
     four: Cluster, executor: RayExecutor, tmp_path: Path, expected: Path
 ) -> None:
-    under_way: dict[str, list[int]] = {}  # label → its reports
+    under_way: dict[str, list[int]] = {}  # title → its reports
 
     def watch(progress: Progress) -> None:
         if progress.what == "training":
-            under_way.setdefault(progress.cells[0].label, []).append(progress.done)
-            nodes_busy = [done for done in under_way.values() if 0 < done[-1] < progress.total]
-            if len(nodes_busy) == 4 and executor.count == 4 and not killed:
+            under_way.setdefault(progress.title, []).append(progress.done)
+            training = [done for done in under_way.values() if 0 < done[-1] < progress.total]
+            nodes = busy(four)
+            if len(training) == len(nodes) > 0 and not killed:  # none of them compiles
                 killed.append(True)
-                kill(four)
+                kill(four, nodes[0])
 
     killed: list[bool] = []
     assert executor.run(long_jobs(tmp_path), tmp_path, watch) == []
-    assert killed, "all nodes were training at the same time"
+    assert killed, "at some time all nodes that do anything train"
     restarted = [done for done in under_way.values() if done != sorted(done)]
     assert len(restarted) == 1, "the node's job began again, and no other"
     assert_same(tmp_path, expected)
@@ -280,18 +292,17 @@ def test_a_node_killed_in_evaluation_costs_no_record(
     planned = dataclasses.replace(planned, tasks=tuple(short))
     log = tmp_path / "begun"
     monkeypatch.setattr(mujoco, "simulate_elsewhere", functools.partial(logged, log))
-    monkeypatch.setattr(mujoco, "ROWS", 40)
 
     def watch(progress: Progress) -> None:
         if progress.what == "evaluating" and 0 < progress.done < progress.total and not killed:
             killed.append(True)
-            kill(four)
+            kill(four, busy(four)[0])
 
     killed: list[bool] = []
     assert grid.run([planned], tmp_path / "ray", watch, trainer=executor) == []
     begun = log.read_text().split()
-    assert len(set(begun)) == 12
-    assert len(begun) > 12, "the node's piece was simulated once more"
+    assert len(set(begun)) == 5, "four nodes had one in hand when the first was done"
+    assert len(begun) > 5, "the node's piece was simulated once more"
     workers._ELSEWHERE.clear()
     try:
         assert grid.run([planned], tmp_path / "local", lambda progress: None) == []
@@ -311,8 +322,8 @@ def logged(log: Path, *arguments: Any) -> Any:
 def test_a_driver_that_is_killed_goes_on_from_what_is_on_disk(
     four: Cluster, tmp_path: Path, expected: Path
 ) -> None:
-    words = ["bench", "pointreach", "--groups", POINT, "--seeds", "2", "--updates", "400"]
-    words += ["--algorithms", "bc", "wgcsl", "goat", "cql_her", "--out", str(tmp_path)]
+    words = ["bench", "pointreach", "--groups", *TWO, "--seeds", "1", "--updates", "1200"]
+    words += ["--algorithms", "bc", "wgcsl", "--out", str(tmp_path)]
     line = [sys.executable, "-m", "goatrl", *words, "--executor", "ray", "--address", four.address]
     env = {**os.environ, **SETTINGS}
     driver = subprocess.Popen(line, env=env, stdout=subprocess.DEVNULL)

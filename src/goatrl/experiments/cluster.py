@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -33,6 +34,7 @@ RETRIES = 3
 LEAST_SHARE = 0.25  # of a GPU: more programs at once would wait for each other
 CPUS_PER_CELL = 32  # that is evaluated; a cell has some hundred pieces (benchmarks/cluster.py)
 POLL_SECONDS = 0.5  # between looks at what nodes tell of their progress
+CONNECT_SECONDS = 10.0
 LOCAL = "local"  # the address of a cluster that is this machine, for as long as it is needed
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -58,13 +60,14 @@ def connected(address: str) -> Iterator[RayExecutor]:
     """A cluster, on which whatever is simulated meanwhile is simulated."""
     ray = load_package()
     try:
+        _check_reached(address)
         ray.init(
             address,
             include_dashboard=False if address == LOCAL else None,
             log_to_driver=False,
             logging_level="ERROR",
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise GoatError(
             f"no Ray cluster at {address} ({str(error).splitlines()[0]}); start one with `ray "
             "start --head`, or omit --address to use this machine"
@@ -75,6 +78,13 @@ def connected(address: str) -> Iterator[RayExecutor]:
             yield cluster
     finally:
         ray.shutdown()
+
+
+def _check_reached(address: str) -> None:
+    """Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS).close()
 
 
 @dataclasses.dataclass(frozen=True)
