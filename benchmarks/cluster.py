@@ -48,8 +48,8 @@ from goatrl.training.offline import act
 ROOT = Path(__file__).parents[1]
 CORES = len(os.sched_getaffinity(0))
 MEASURED, SIMULATED = (1, 2, 4), (1, 8, 64, 512)  # nodes
-CALLS, UPDATES = 300, 200
-TRAINED = ("bc", "wgcsl", "goat", "cql_her")
+CALLS, UPDATES = 300, 40
+TRAINED = ("bc", "wgcsl")
 GROUPS = ("pointreach-expert-10", "pointreach-non-expert-10")
 NODE_CORES, NETWORK = 16, 1.25e9  # of a simulated node: cores, bytes per second
 
@@ -88,11 +88,11 @@ def calls(pool: Pool) -> float:
     return timed(all_of_them) / CALLS
 
 
-def trainings(executor: Executor, seeds: int) -> tuple[float, int]:
-    """Seconds of some small cells, from plan to records, and the number of their programs."""
+def trainings(executor: Executor) -> tuple[float, int]:
+    """Seconds of some small cells, from plan to records, and how many they are."""
     chosen = experiment.get("pointreach")
     with tempfile.TemporaryDirectory() as folder:
-        request = Request(seeds=seeds, algorithms=TRAINED, updates=UPDATES, groups=GROUPS)
+        request = Request(seeds=1, algorithms=TRAINED, updates=UPDATES, groups=GROUPS)
         planned = chosen.plan(Path(folder), request, lambda groups: None)
         jobs = [chosen.job(each) for each in planned]
         return timed(lambda: executor.run(jobs, Path(folder), lambda progress: None)), len(jobs)
@@ -277,16 +277,16 @@ def draw(found: Mapping[str, Mapping[int, Scheduled]], path: Path) -> None:
 def measure() -> tuple[dict[str, Any], float]:
     """Per job, in milliseconds; and the driver's seconds for a call."""
     report: dict[str, Any] = {}
-    trainings(LocalExecutor(), 2)  # compiles
-    alone, jobs = trainings(LocalExecutor(), 2)
+    trainings(LocalExecutor())  # compiles
+    alone, jobs = trainings(LocalExecutor())
     for count in MEASURED:
         pool = Workers(count)
         here = calls(pool)
         pool.close()
         with nodes(count) as executor:
             there = calls(executor)
-            trainings(executor, 2)  # every process reads its programs
-            whole, _ = trainings(executor, 2)
+            trainings(executor)  # every process reads its programs
+            whole, _ = trainings(executor)
         used = min(count, CORES)
         report[f"{count} nodes"] = {
             "call, local ms": round(1e3 * here, 2),
