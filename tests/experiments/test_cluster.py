@@ -133,6 +133,7 @@ def test_robots_are_evaluated_on_the_nodes(
     state = jax.tree.map(lambda leaf: leaf[None], agent.init(jax.random.key(0), group.spec))
     here = evaluate(members, state, group, few)
     monkeypatch.setattr(mujoco, "LARGEST", 0)
+    monkeypatch.setattr(mujoco, "LEAST", 1)
     pieces: list[tuple[int, int]] = []
     there = evaluate(members, state, group, few, on_progress=lambda *done: pieces.append(done))
     assert pieces[-1] == (2, 2), "one for each CPU"
