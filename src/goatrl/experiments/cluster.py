@@ -109,7 +109,9 @@ class Piece:
         return found
 
     def cancel(self) -> None:
-        self.ray.cancel(self.reference, force=True)
+        """Nothing: it ends by itself, or with the driver. Ray 2.60 aborts the driver if a task is
+        cancelled just when it ends.
+        """
 
 
 class RayExecutor:
@@ -172,24 +174,20 @@ class RayExecutor:
         """All at once, as far as the cluster has room. Progress comes from all nodes."""
         datasets: dict[tuple[str, Path | None], Any] = {}  # in the object store, each once
         running: dict[int, tuple[Together, Piece]] = {}
-        try:
-            for number, cells in enumerate(waiting):
-                places = {cell.config.group: cell.data for cell in cells}
-                for place in places.items():
-                    if place not in datasets:
-                        datasets[place] = self.share(opened(*place).episodes.arrays())
-                mine = {place[0]: datasets[place] for place in places.items()}
-                running[number] = cells, self._start(number, cells, mine)
-            while running:
-                references = {piece.reference: number for number, (_, piece) in running.items()}
-                ready, _ = self.ray.wait(list(references), timeout=POLL_SECONDS)
-                self._report(running, report)
-                for number in (references[each] for each in ready):
-                    cells, piece = running.pop(number)
-                    yield cells, _kept(cells, piece, folder, report)
-        finally:
-            for _, piece in running.values():
-                piece.cancel()
+        for number, cells in enumerate(waiting):
+            places = {cell.config.group: cell.data for cell in cells}
+            for place in places.items():
+                if place not in datasets:
+                    datasets[place] = self.share(opened(*place).episodes.arrays())
+            mine = {place[0]: datasets[place] for place in places.items()}
+            running[number] = cells, self._start(number, cells, mine)
+        while running:
+            references = {piece.reference: number for number, (_, piece) in running.items()}
+            ready, _ = self.ray.wait(list(references), timeout=POLL_SECONDS)
+            self._report(running, report)
+            for number in (references[each] for each in ready):
+                cells, piece = running.pop(number)
+                yield cells, _kept(cells, piece, folder, report)
 
     def _start(self, number: int, cells: Together, datasets: Mapping[str, Any]) -> Piece:
         members = sum(len(cell.missing) for cell in cells)
