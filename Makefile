@@ -1,5 +1,6 @@
 # make demo   train five algorithms on PointReach, print the table beside the paper's, draw the trajectories
 # make test   lint, types, tests
+# make test-cluster   only the tests that kill nodes of a Ray cluster
 # make test-fast   only the quick tests, for the inner loop
 # make test-fuzz   many damaged and crafted files and command lines
 # make test-faults   a crash or a failing disk at every step of every write, kills, commands at once
@@ -16,7 +17,7 @@ BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 install = if [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -qy --no-install-recommends $(1); \
 	else sudo apt-get update -q && sudo apt-get install -qy --no-install-recommends $(1); fi
 
-.PHONY: demo docs test test-fast test-faults test-fuzz check browser clean
+.PHONY: demo docs test test-fast test-cluster test-faults test-fuzz check browser clean
 
 demo: $(READY)
 	$(BIN)/goat bench pointreach --groups pointreach-non-expert-10 --algorithms bc gcsl cql_her wgcsl goat --seeds 3 --out demo
@@ -37,6 +38,9 @@ test-fuzz: $(READY)
 
 test-faults: $(READY)
 	cd tests && ../$(BIN)/python -m crashes
+
+test-cluster: $(READY)
+	$(BIN)/pytest -n 0 -m cluster
 
 check: $(READY)
 	$(BIN)/ruff check .

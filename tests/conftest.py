@@ -39,6 +39,7 @@ SLOW = {
     "test_cli",
     "test_cli_data",
     "test_cli_export",
+    "test_cluster",
     "test_collect",
     "test_crashes",
     "test_data_figures",

@@ -12,12 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import cluster
 import durability
 import peers
 import simulator_speed
 import update_speed
 from goatrl import tasks
+from goatrl.robots.workers import Workers
 from goatrl.types import Episodes
+from helpers import made_by_hand
 
 PYPROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
 
@@ -116,3 +119,36 @@ def test_evaluation_is_measured_beside_a_loop(monkeypatch: pytest.MonkeyPatch) -
     assert {pair.ours for pair in peers.PAIRS} & set(contestants) == {"evaluation"}
     assert {pair.theirs for pair in peers.PAIRS} & set(contestants) == {"loop over episodes"}
     assert all(run() > 0 for run in contestants.values())
+
+
+def test_programs_go_to_free_gpus_and_pieces_to_free_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two programs of 10 s, compiled in 2 s, then 40 episodes each in pieces of 20, on nodes of two
+    cores: a piece takes 1 + 20 · 0.1 s.
+    """
+    monkeypatch.setattr(cluster, "GPU_COMPILATION", 2.0)
+    monkeypatch.setattr(cluster, "NODE_CORES", 2)
+    monkeypatch.setattr(cluster, "NETWORK", 1e30)
+    rows = [{"seed": 0}] * 40
+    cell = made_by_hand("push-left-right", rows, (0,))
+    pieces = {tasks.get("push-left-right").family.name: cluster.PieceTime(1.0, 0.1)}
+    work = cluster.Work([(10.0, [cell])] * 2, pieces, call=0.0, record=0.5)
+    one, two = (cluster.schedule(work, count) for count in (1, 2))
+    assert one.seconds == pytest.approx(24 + 3 + 0.5), "one program after the other"
+    assert two.seconds == pytest.approx(12 + 3 + 0.5)
+    assert (two.bounds["GPUs"], two.bounds["cores"]) == pytest.approx((12, 4 * 3 / 4))
+    assert (two.bounds["longest program"], two.bounds["records"]) == pytest.approx((12, 1))
+    assert one.efficiency == pytest.approx(24 / 27.5)
+    slow = cluster.schedule(replace(work, call=100.0), 2)
+    assert slow.saturated == "driver"
+    assert slow.seconds == pytest.approx(12 + 4 * 100 + 3 + 0.5)
+
+
+def test_a_call_costs_something_and_a_piece_has_its_time() -> None:
+    pool = Workers(1)
+    try:
+        assert 0 < cluster.calls(pool) < 1
+    finally:
+        pool.close()
+    found = cluster.piece_time("reach-left-right", episodes=1)
+    assert found.episode > 0
+    assert found.compiling > 0

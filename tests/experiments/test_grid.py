@@ -23,6 +23,7 @@ from goatrl.experiments.kinds.grid import Grid
 from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
+from goatrl.robots.workers import Lost
 from goatrl.training import memory, offline
 from goatrl.types import Episodes, GoatError, TrainState, make_episodes
 from helpers import made_by_hand
@@ -173,7 +174,26 @@ def test_a_cell_that_diverges_takes_no_other_with_it(tmp_path: Path) -> None:
     assert {cell.label for cell in records.read_all(tmp_path)} == {"tame", "brisk"}
 
 
-@pytest.mark.parametrize("ahead", [0, 3], ids=["a processor", "a GPU"])
+def test_a_cell_whose_processes_are_lost_takes_no_other_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(members: Any, *arguments: Any, **named: Any) -> Any:
+        if members[0][0] == wgcsl.algorithm:
+            raise Lost("a process has ended")
+        return evaluated(members, *arguments, **named)
+
+    told: list[Progress] = []
+    evaluated = grid.evaluate
+    wgcsl, bc = plan(tmp_path, "wgcsl", "bc", seeds=1)
+    monkeypatch.setattr(grid, "evaluate", lost)
+    assert grid.run([wgcsl, bc], tmp_path, told.append) == [
+        "WGCSL on Expert 10: a process has ended"
+    ]
+    assert [cell.label for cell in records.read_all(tmp_path)] == ["Goal BC"]
+    assert [each.cells[0].label for each in told if each.lost] == ["WGCSL"]
+
+
+@pytest.mark.parametrize("ahead", [1, 3], ids=["a processor", "a GPU"])
 def test_training_compiles_nothing_that_was_not_compiled_before(
     tmp_path: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch, ahead: int
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from goatrl import tasks
 from goatrl.experiments import spent
-from goatrl.experiments.experiment import Job, Progress, reported_if_diverged
+from goatrl.experiments.experiment import Job, Progress, reported_if_failed
 from goatrl.experiments.grid import PlannedCell
 from goatrl.experiments.spent import Breakdown, Spent
 from goatrl.experiments.suites import get
@@ -127,7 +127,7 @@ def test_what_diverges_is_over() -> None:
     clock.now += 3.0
     with (
         pytest.raises(Diverged),
-        reported_if_diverged([cell("BC")], "training", 40, found.show),
+        reported_if_failed([cell("BC")], "training", 40, found.show),
     ):
         raise Diverged("training diverged")
     clock.now += 3.0

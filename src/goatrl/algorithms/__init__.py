@@ -10,6 +10,7 @@ from goatrl.algorithms.registry import (
     entries,
     fault,
     get,
+    load_content,
     load_file,
     recorded,
     register,
@@ -19,4 +20,14 @@ from goatrl.algorithms.registry import (
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["Entry", "entries", "fault", "get", "load_file", "recorded", "register", "resolve"]
+__all__ = [
+    "Entry",
+    "entries",
+    "fault",
+    "get",
+    "load_content",
+    "load_file",
+    "recorded",
+    "register",
+    "resolve",
+]

@@ -25,6 +25,7 @@ class Entry:
     build: Build
     source: str = ""  # SHA-256 of the user's file, for an algorithm that comes from one
     file: str = ""  # that file, as the user named it
+    content: bytes = b""  # and what it contained, which other machines execute as well
     revision: int = 1  # raised whenever its arithmetic changes; part of every identity
     learns: bool = True  # or only acts, to compare others with
 
@@ -139,9 +140,14 @@ def load_file(file: Path | str, trained: tuple[str, str, object] | None = None) 
         content = path.read_bytes()
     except OSError as error:
         raise GoatError(f"cannot read {path}: {error.strerror}") from error
-    source = hashlib.sha256(content).hexdigest()
-    if trained is not None and trained[1] != source:
+    if trained is not None and trained[1] != hashlib.sha256(content).hexdigest():
         raise _not_named(trained[0], trained[2], str(path))
+    return load_content(path, content)
+
+
+def load_content(path: Path, content: bytes) -> Entry:
+    """The same for what a file contains, wherever that file is."""
+    source = hashlib.sha256(content).hexdigest()
     for entry in _ENTRIES.values():
         if entry.source == source:
             return entry
@@ -156,7 +162,11 @@ def load_file(file: Path | str, trained: tuple[str, str, object] | None = None) 
             raise fault(path, error) from error
         raise
     _ENTRIES[entry.name] = dataclasses.replace(
-        entry, source=source, file=str(path), build=_guarded(path, entry.build)
+        entry,
+        source=source,
+        file=str(path),
+        content=content,
+        build=_guarded(path, entry.build),
     )
     return _ENTRIES[entry.name]
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from rich.markup import escape
 from tyro.conf import Positional, arg
 
+from goatrl.cli import executors
 from goatrl.cli.console import console, dataset_files, plural
 from goatrl.cli.datasets import ensure
 from goatrl.cli.live_table import LiveTable, live
@@ -17,7 +18,6 @@ from goatrl.experiments.claims import Outcome, Verdict
 from goatrl.experiments.experiment import (
     Executor,
     Experiment,
-    LocalExecutor,
     Planned,
     Progress,
     Request,
@@ -42,6 +42,7 @@ class Bench:
       goat bench pointreach --data pointreach-expert-10=clean.pkl --out results/theirs
       goat bench finetune-ddpg --groups push-left-right
       goat bench training-time
+      goat bench paper --executor ray --address auto
     """
 
     suites: Annotated[Positional[tuple[str, ...]], arg(metavar="SUITE [SUITE ...]")]
@@ -70,6 +71,8 @@ class Bench:
 
     yes: bool = False
     """Make missing datasets without asking."""
+    executor: executors.Name = "local"
+    address: executors.Address = None
 
     def run(self) -> None:
         chosen = _compatible(self.suites)
@@ -80,6 +83,7 @@ class Bench:
             data=dataset_files(self.data),
             updates=self.updates,
             episodes=self.episodes,
+            executor="" if self.executor == "local" else self.executor,
         )
         for each in chosen:
             request.check(each)
@@ -89,6 +93,10 @@ class Bench:
                     f"{', '.join(added)} would be an additional column of {each.name}, which "
                     "belongs to one suite; run one suite per command"
                 )
+        with executors.executing(self.executor, self.address) as executor:
+            self._run(chosen, request, executor)
+
+    def _run(self, chosen: Sequence[Experiment], request: Request, executor: Executor) -> None:
         first = chosen[0]
         folder = Path("bench") / first.home if self.out is None else self.out
         plans = [
@@ -111,7 +119,6 @@ class Bench:
                 table.show(progress)
 
             try:
-                executor: Executor = LocalExecutor()
                 failures = executor.run(jobs, folder, show)
             except KeyboardInterrupt:
                 raise Interrupted(
@@ -124,7 +131,7 @@ class Bench:
         if jobs:
             for line in taken.lines():
                 console.print(line, highlight=False, soft_wrap=True)
-            spent.record(folder, taken.to_json(jobs))
+            spent.record(folder, {"executor": self.executor, **taken.to_json(jobs)})
         if failures:
             raise Diverged("; ".join(failures))
 

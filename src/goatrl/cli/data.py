@@ -12,6 +12,7 @@ from tyro.conf import Positional, arg
 
 from goatrl import data as datasets
 from goatrl import tasks
+from goatrl.cli import executors
 from goatrl.cli.console import command, console, out_of_range
 from goatrl.cli.datasets import collecting, ensure, make_with_progress
 from goatrl.data import cache, check, experts, minari
@@ -35,6 +36,7 @@ class DataMake:
     Examples:
       goat data make push-left-right
       goat data make --all
+      goat data make --all --executor ray --address auto
       goat data make pointreach-non-expert-10 --out my.npz
       goat data make push-left-right --expert runs/push-expert --out my.npz
     """
@@ -55,8 +57,16 @@ class DataMake:
     """Simulate in this process, with N threads. If omitted, every core has a process of its own.
     The data is the same.
     """
+    executor: executors.Name = "local"
+    address: executors.Address = None
 
     def run(self) -> None:
+        if self.threads is not None and self.executor != "local":
+            raise GoatError("--threads are those of this process; omit it, or --executor")
+        with executors.executing(self.executor, self.address):
+            self._run()
+
+    def _run(self) -> None:
         chosen = [tasks.get(name) for name in self.groups]
         chosen += [group for group in tasks.robots() if self.all and group not in chosen]
         if not chosen:

@@ -73,6 +73,8 @@ class LiveTable:
     def _state(progress: Progress) -> Text:
         if progress.diverged:
             return Text("diverged", "red")
+        if progress.lost:
+            return Text("lost", "red")
         if progress.what == "compiling":  # its bar says so: the word would widen every column
             return Text("·", "yellow")
         share = 100 * progress.done // max(progress.total, 1)

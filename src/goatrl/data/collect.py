@@ -13,13 +13,12 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 
 import numpy as np
 
 from goatrl.data.experts import Expert
 from goatrl.robots.exploration import explore
-from goatrl.robots.workers import portable, the_same, workers
+from goatrl.robots.workers import Pending, portable, the_same, workers
 from goatrl.tasks import TaskGroup
 from goatrl.tasks.regions import Region
 from goatrl.types import Episodes, GoatError, make_episodes
@@ -66,16 +65,16 @@ def waves(
 def _on_all_cores(
     group: TaskGroup, expert: Expert, seed: int, first: int, wanted: int
 ) -> Iterator[Wave]:
-    numbers = itertools.count(first)
-    running: deque[Future[Wave]] = deque()
+    pool, numbers = workers(), itertools.count(first)
+    running: deque[Pending] = deque()
     kept, simulated = 0, 0
     try:
         while True:
             share = max(kept, 1) / simulated if simulated else 1.0
             needed = math.ceil(max(wanted - kept, 1) / (share * WAVE))
-            while len(running) < min(needed, workers().count):
+            while len(running) < min(needed, pool.count):
                 about = group, expert, seed, next(numbers), WAVE
-                running.append(workers().submit(simulate_elsewhere, *about))
+                running.append(pool.submit(simulate_elsewhere, *about))
             wave = running.popleft().result()
             kept += 0 if wave.kept is None else wave.kept.count
             simulated += wave.simulated

@@ -16,11 +16,12 @@ from typing import Any, Protocol
 
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.suites import Column
+from goatrl.robots.workers import Lost
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Diverged
 from goatrl.types import GoatError, unknown
 
-OPTIONS = ("groups", "data", "episodes")  # that not every experiment takes
+OPTIONS = ("groups", "data", "episodes", "executor")  # that not every experiment takes
 Prepare = Callable[[Sequence[str]], None]  # told the groups whose own datasets will be opened
 
 
@@ -34,6 +35,7 @@ class Request:
     data: Mapping[str, Path] = dataclasses.field(default_factory=dict)
     updates: int | None = None
     episodes: int | None = None
+    executor: str = ""
 
     def check(self, experiment: Experiment) -> None:
         """Refuse, by their names, options that the experiment does not take."""
@@ -91,6 +93,7 @@ class Progress:
     success: Mapping[str, float] = dataclasses.field(default_factory=dict)
     recorded: Any | None = None  # the one record that is ready now
     diverged: bool = False
+    lost: bool = False  # with the processes that worked on it
 
     @property
     def title(self) -> str:
@@ -101,14 +104,15 @@ OnProgress = Callable[[Progress], None]
 
 
 @contextmanager
-def reported_if_diverged(
+def reported_if_failed(
     cells: Sequence[Planned], what: str, total: int, on_progress: OnProgress
 ) -> Iterator[None]:
-    """Work that diverges is over, too: whoever listens learns it."""
+    """Work that diverges or is lost is over, too: whoever listens learns it."""
     try:
         yield
-    except Diverged:
-        on_progress(Progress(cells, what, total, total, diverged=True))
+    except (Diverged, Lost) as error:
+        diverged, lost = isinstance(error, Diverged), isinstance(error, Lost)
+        on_progress(Progress(cells, what, total, total, diverged=diverged, lost=lost))
         raise
 
 
@@ -166,8 +170,8 @@ class Experiment(Protocol):
         """A description as a `Planned` again, in whichever process."""
 
     def run(self, planned: Sequence[Any], folder: Path, on_progress: OnProgress) -> list[str]:
-        """Make what is missing, also of others of its kind. Returns what diverged, which stops
-        nothing else.
+        """Make what is missing, also of others of its kind. Returns what diverged or was lost,
+        which stops nothing else.
         """
 
     def brief(self, record: Any) -> str:
@@ -235,14 +239,26 @@ class LocalExecutor:
     """
 
     def run(self, jobs: Sequence[Job], folder: Path, on_progress: OnProgress) -> list[str]:
-        by_kind: dict[str, list[Job]] = {}
-        for job in jobs:
-            by_kind.setdefault(get(job.experiment).kind, []).append(job)
-        failures = []
-        for mine in by_kind.values():
-            planned = [get(job.experiment).ready(job) for job in mine]
-            failures += get(mine[0].experiment).run(planned, folder, on_progress)
-        return failures
+        return run_jobs(jobs, folder, on_progress)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    folder: Path,
+    on_progress: OnProgress,
+    placed: Callable[[Any], Experiment] = lambda experiment: experiment,
+) -> list[str]:
+    """Make what jobs describe, those of a kind together, by experiments that `placed` may have told
+    where to do so.
+    """
+    by_kind: dict[str, list[Job]] = {}
+    for job in jobs:
+        by_kind.setdefault(get(job.experiment).kind, []).append(job)
+    failures = []
+    for mine in by_kind.values():
+        planned = [get(job.experiment).ready(job) for job in mine]
+        failures += placed(get(mine[0].experiment)).run(planned, folder, on_progress)
+    return failures
 
 
 _EXPERIMENTS: dict[str, Experiment] = {}

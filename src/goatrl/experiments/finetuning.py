@@ -21,8 +21,9 @@ from goatrl.disk import checkpoint
 from goatrl.experiments import curves, records
 from goatrl.experiments.claims import Evaluated, Outcome, Verdict, above, evaluated, verdict
 from goatrl.experiments.curves import RANDOM, Curve
-from goatrl.experiments.experiment import OnProgress, Progress, reported_if_diverged
+from goatrl.experiments.experiment import OnProgress, Progress, reported_if_failed
 from goatrl.experiments.suites import Column
+from goatrl.robots.workers import Lost
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.runs.online import OnlinePlan, OnlineRun
@@ -202,15 +203,15 @@ def _asked_for(recorded: Curve, seeds: int, updates: int | None, episodes: int) 
 
 
 def run(planned: Iterable[PlannedCurve], folder: Path, on_progress: OnProgress) -> list[str]:
-    """Make what is not recorded, one curve after the other. Returns what diverged, which stops no
-    other curve.
+    """Make what is not recorded, one curve after the other. Returns what diverged or was lost,
+    which stops no other curve.
     """
     failures = []
     for cell in planned:
         if cell.recorded is None:
             try:
                 _run(cell, folder, on_progress)
-            except Diverged as error:
+            except (Diverged, Lost) as error:
                 failures.append(f"{cell.label} on {cell.group.label}: {error}")
     return failures
 
@@ -256,7 +257,7 @@ def _trained(cell: PlannedCurve, folder: Path, on_progress: OnProgress) -> Run:
     trained.prepare(cell.offline)
     if trained.step() < total:
         on_progress(Progress([cell], "training", trained.step(), total))
-        with reported_if_diverged([cell], "training", total, on_progress):
+        with reported_if_failed([cell], "training", total, on_progress):
             trained.train(
                 cell.offline,
                 trained.problem(),
@@ -271,7 +272,7 @@ def _go_on(
     online.prepare(plan)
     on_progress(Progress([cell], "fine-tuning", online.rounds(), plan.rounds))
     latest: dict[str, float] = {}
-    with reported_if_diverged([cell], "fine-tuning", plan.rounds, on_progress):
+    with reported_if_failed([cell], "fine-tuning", plan.rounds, on_progress):
         for report in online.train(plan):
             told = {"exploring": report.explored, "without noise": report.evaluated}
             latest |= {name: success for name, success in told.items() if success is not None}

@@ -2,7 +2,7 @@
 in their dataset, train together.
 
 While some cells train, those before are evaluated: the former is work for the GPU, the latter for
-the processor's cores.
+the processor's cores. Who trains is a `Trainer`: this process, or a cluster.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -29,11 +30,12 @@ from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import agents, records
-from goatrl.experiments.experiment import OnProgress, Progress, reported_if_diverged, title
+from goatrl.experiments.experiment import OnProgress, Progress, reported_if_failed, title
 from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Column, Suite
 from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
+from goatrl.robots.workers import Lost
 from goatrl.runs.offline import check_contract
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training import memory
@@ -48,9 +50,8 @@ from goatrl.training.offline import (
 from goatrl.types import Algorithm, Episodes, GoatError, Spec, TrainState, unknown
 
 # The episodes of several cells wait in one queue: while the last ones of a cell are simulated,
-# those of the next keep the other cores busy. More waiting cells would only fill memory with their
-# agents.
-EVALUATED_AT_ONCE, MOST_WAITING = 3, 40
+# those of the next keep the other cores busy.
+EVALUATED_AT_ONCE = 3
 COMPILED_AHEAD = 2  # programs, while another one trains on a GPU
 
 
@@ -189,20 +190,81 @@ def plan(
 Together = list[PlannedCell]  # cells that train in one program
 
 
+Open = Callable[[str, Path | None], Problem]
+Outcome = tuple[Together, GoatError | None]  # none: their agents are on disk
+
+
+class Trainer(Protocol):
+    """Where cells train."""
+
+    @property
+    def evaluated_at_once(self) -> int:
+        """How many cells, to keep busy what simulates meanwhile."""
+
+    def train(
+        self, waiting: Iterator[Together], folder: Path, opened: Open, report: OnProgress
+    ) -> Generator[Outcome, None, None]:
+        """Train what waits, and keep the agents in the folder. What is done is told at once, in
+        whichever order, and what diverged or was lost with its error.
+        """
+
+
+class Here:
+    """In this process, one after the other. Meanwhile the next programs are compiled."""
+
+    evaluated_at_once = EVALUATED_AT_ONCE
+
+    def train(
+        self, waiting: Iterator[Together], folder: Path, opened: Open, report: OnProgress
+    ) -> Generator[Outcome, None, None]:
+        with ThreadPoolExecutor(COMPILED_AHEAD) as compiler:
+            compiled: deque[tuple[Together, Future[None]]] = deque()
+            try:
+                while True:
+                    for later in itertools.islice(waiting, _looking_ahead() - len(compiled)):
+                        compiled.append((later, compiler.submit(_compile, later, opened)))
+                    if not compiled:
+                        return
+                    cells, program = compiled.popleft()
+                    report(Progress(cells, "compiling", 0, 1))
+                    program.result()
+                    report(Progress(cells, "compiling", 1, 1))
+                    try:
+                        _train(cells, folder, opened, report)
+                    except Diverged as error:
+                        yield cells, error
+                    else:
+                        yield cells, None
+            except BaseException:
+                compiler.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+HERE = Here()
+
+
+def _looking_ahead() -> int:
+    """How many programs are compiled before the first of them has trained. A processor has no
+    time for more while it trains.
+    """
+    return 1 if jax.default_backend() == "cpu" else COMPILED_AHEAD + 1
+
+
 def run(
     planned: Iterable[PlannedCell],
     folder: Path,
     on_progress: OnProgress,
     order: Callable[[list[Together]], list[Together]] = list,
+    trainer: Trainer = HERE,
 ) -> list[str]:
     """Fill what is missing; agents are on disk as soon as they are trained, a cell as soon as it is
     evaluated.
 
-    Returns what diverged, which stops no other cell.
+    Returns what diverged or was lost, which stops no other cell.
     """
     failures: list[str] = []
     opened = once(open_problem)
-    waiting = deque(order(batches(planned, opened)))
+    waiting = order(batches(planned, opened))
     if waiting:
         with locked(folder):
             # a folder in which nothing could be recorded is refused before anything is trained
@@ -214,54 +276,50 @@ def run(
             raise KeyboardInterrupt  # also in the thread that evaluates, which no signal reaches
         on_progress(progress)
 
-    with (
-        ThreadPoolExecutor(EVALUATED_AT_ONCE, initializer=lower_thread_priority) as evaluator,
-        ThreadPoolExecutor(COMPILED_AHEAD) as compiler,
-    ):
-        evaluating: deque[Future[None]] = deque()
-        compiled: deque[Future[None]] = deque()  # of the first ones that wait
+    at_once = trainer.evaluated_at_once
+    with ThreadPoolExecutor(at_once, initializer=lower_thread_priority) as evaluator:
+        evaluating: deque[tuple[PlannedCell, Future[None]]] = deque()
+
+        def evaluate_soon(cells: Sequence[PlannedCell]) -> None:
+            for cell in cells:
+                evaluating.append((cell, evaluator.submit(_evaluate, cell, folder, report)))
+
+        def to_train(waiting: Sequence[Together]) -> Iterator[Together]:
+            for together in waiting:
+                rest = untrained(together, folder)
+                evaluate_soon([cell for cell in together if cell not in rest])
+                if rest:
+                    yield rest
+
+        def wait_for_first() -> None:
+            cell, done = evaluating.popleft()
+            try:
+                done.result()
+            except Lost as error:
+                failures.append(f"{title([cell])}: {error}")
+
         try:
             while waiting:
-                for later in itertools.islice(waiting, len(compiled), _looking_ahead()):
-                    compiled.append(compiler.submit(_compile, untrained(later, folder), opened))
-                together = waiting.popleft()
-                ahead = compiled.popleft() if compiled else None
-                if rest := untrained(together, folder):
-                    report(Progress(rest, "compiling", 0, 1))
-                    if ahead is None:
-                        _compile(rest, opened)  # training would, and its time would not be its own
-                    else:
-                        ahead.result()
-                    report(Progress(rest, "compiling", 1, 1))
-                try:
-                    trained = _trained(together, folder, opened, report)
-                except Diverged as error:
-                    if len(together) > 1:
-                        # once more, each for itself: the others are not lost with the one
-                        waiting.extend([cell] for cell in together)
-                    else:
-                        failures.append(f"{title(together)}: {error}")
-                    continue
-                evaluating.extend(
-                    evaluator.submit(_evaluate, *each, folder, report) for each in trained
-                )
-                while evaluating and (len(evaluating) > MOST_WAITING or evaluating[0].done()):
-                    evaluating.popleft().result()
-            for each in evaluating:
-                each.result()
+                again: list[Together] = []
+                with closing(trainer.train(to_train(waiting), folder, opened, report)) as trained:
+                    for cells, error in trained:
+                        if error is None:
+                            evaluate_soon(cells)
+                        elif isinstance(error, Diverged | Lost) and len(cells) > 1:
+                            # once more, each for itself: the others are not lost with the one
+                            again += [[cell] for cell in cells]
+                        else:
+                            failures.append(f"{title(cells)}: {error}")
+                        while evaluating and evaluating[0][1].done():
+                            wait_for_first()
+                waiting = again
+            while evaluating:
+                wait_for_first()
         except BaseException:
             stopping.set()
-            for pool in (compiler, evaluator):
-                pool.shutdown(wait=False, cancel_futures=True)
+            evaluator.shutdown(wait=False, cancel_futures=True)
             raise
     return failures
-
-
-def _looking_ahead() -> int:
-    """How many programs are compiled before the first of them has trained. A processor has no
-    time for that while it trains.
-    """
-    return 0 if jax.default_backend() == "cpu" else COMPILED_AHEAD + 1
 
 
 def once(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -273,9 +331,6 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
             return kept(*arguments)
 
     return locked_call
-
-
-Open = Callable[[str, Path | None], Problem]
 
 
 def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list[Together]:
@@ -350,34 +405,22 @@ def _count(cells: Sequence[PlannedCell]) -> int:
     return sum(len(cell.missing) for cell in cells)
 
 
-Trained = list[tuple[PlannedCell, Training, TrainState]]
-
-
-def _trained(
-    cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress
-) -> Trained:
-    """The agents of some cells: those on disk, the others after training, all of them at once."""
-    rest = untrained(cells, folder)
+def _agents(cell: PlannedCell, folder: Path) -> tuple[Training, TrainState]:
+    """The agents of a cell: those on disk, or as they are if they do not learn."""
+    if not cell.config.updates:
+        return _as_they_are(cell)
     try:
-        found = [
-            (cell, *agents.load(_file(cell, folder), _members(cell), cell.config))
-            if cell.config.updates
-            else _as_they_are(cell)
-            for cell in cells
-            if cell not in rest
-        ]
+        return agents.load(_file(cell, folder), _members(cell), cell.config)
     except GoatError as error:
         raise GoatError(f"{error}; delete this file to retrain its agents") from None
-    return found + (_train(rest, folder, opened, report) if rest else [])
 
 
-def _as_they_are(cell: PlannedCell) -> tuple[PlannedCell, Training, TrainState]:
-    """Agents that do not learn."""
+def _as_they_are(cell: PlannedCell) -> tuple[Training, TrainState]:
     spec = cell.config.spec
     states = [cell.algorithm.init(jax.random.key(seed), spec) for seed in cell.missing]
     state = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     training = Training(cell.missing, versions(), len(states), 0.0)
-    return cell, training, prune_to_policy(cell.algorithm, spec, state)
+    return training, prune_to_policy(cell.algorithm, spec, state)
 
 
 def untrained(cells: Sequence[PlannedCell], folder: Path) -> list[PlannedCell]:
@@ -390,29 +433,29 @@ def _file(cell: PlannedCell, folder: Path) -> Path:
 
 
 def _compile(cells: Sequence[PlannedCell], opened: Open) -> None:
-    """The program that will train some cells, if there are any."""
-    if cells:
-        members, spec, datasets = _training(cells, opened)
-        compile_ahead(members, spec, datasets, **_schedule(cells))
+    """The program that will train some cells: training would, and its time would not be its own."""
+    members, spec, datasets = _training(cells, opened)
+    compile_ahead(members, spec, datasets, **_schedule(cells))
 
 
 def _members(cell: PlannedCell) -> list[tuple[Algorithm, int]]:
     return [(cell.algorithm, seed) for seed in cell.missing]
 
 
-def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress) -> Trained:
+def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnProgress) -> None:
+    """Train some cells in one program, and keep their agents."""
     config = cells[0].config
     members, spec, datasets = _training(cells, opened)
     report(Progress(cells, "training", 0, config.updates))
     started, reports = time.perf_counter(), []
-    with reported_if_diverged(cells, "training", config.updates, report):
+    with reported_if_failed(cells, "training", config.updates, report):
         for chunk in train(members, spec, datasets, updates=config.updates, **_schedule(cells)):
             chunk.check_finite([seed for _, seed in members])
             reports.append({name: values.mean(axis=1) for name, values in chunk.metrics.items()})
             losses = {name: float(values.mean()) for name, values in reports[-1].items()}
             report(Progress(cells, "training", chunk.step, config.updates, losses))
     seconds = time.perf_counter() - started
-    found, position = [], 0
+    position = 0
     for cell in cells:
         mine = slice(position, position + len(cell.missing))
         position = mine.stop
@@ -423,8 +466,6 @@ def _train(cells: Sequence[PlannedCell], folder: Path, opened: Open, report: OnP
         state = jax.tree.map(lambda leaf, mine=mine: leaf[mine], chunk.state)
         acting = prune_to_policy(cell.algorithm, cell.config.spec, state)
         agents.save(folder, cell.config, training, acting)
-        found.append((cell, training, acting))
-    return found
 
 
 def _training(
@@ -459,18 +500,14 @@ def _learning_curves(reports: Sequence[np.ndarray]) -> list[list[float]]:
     return [[float(f"{value:.4g}") for value in curve] for curve in np.stack(reports, axis=1)]
 
 
-def _evaluate(
-    cell: PlannedCell,
-    training: Training,
-    state: TrainState,
-    folder: Path,
-    report: OnProgress,
-) -> None:
+def _evaluate(cell: PlannedCell, folder: Path, report: OnProgress) -> None:
     def evaluated(done: int, total: int) -> None:
         report(Progress([cell], "evaluating", done, total))
 
     evaluated(0, 1)
-    episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
+    training, state = _agents(cell, folder)
+    with reported_if_failed([cell], "evaluating", 1, report):
+        episodes = evaluate(_members(cell), state, cell.group, cell.tasks, on_progress=evaluated)
     whole = records.add(
         folder, Cell(cell.suite.name, cell.label, cell.config, (training,), episodes)
     )

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future
 from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +17,7 @@ import jax.export
 import numpy as np
 
 from goatrl.robots.family import Act, Drawn, Family, OnProgress
-from goatrl.robots.workers import portable, the_same, workers
+from goatrl.robots.workers import Pending, portable, the_same, workers
 from goatrl.types import Spec
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ ROWS = 100  # episodes that a policy sees at once
 # Episodes of one piece: a second or two of a core, and 35 MB. With more, cores are idle for longer
 # at the end; with fewer, policies act too often for too little.
 PIECE = 50
+LEAST = 20  # of one piece: fewer take less time than sending them and compiling their policy
 LARGEST = 100  # number of episodes that is not worth other processes, which take seconds to start
 
 
@@ -72,7 +72,7 @@ class SimulatedFamily(Family):
         ]
         elsewhere = members * len(goals) > LARGEST and portable(self)
         share = -(-members * len(goals) // workers().count)  # something for every core
-        size = min(PIECE, share) if elsewhere else ROWS
+        size = min(PIECE, max(LEAST, share)) if elsewhere else ROWS
         slices = [slice(first, first + size) for first in range(0, len(goals), size)]
         pieces = list(itertools.product(range(members), slices))
         if not elsewhere:
@@ -81,10 +81,11 @@ class SimulatedFamily(Family):
                 for member, at in pieces
             )
         else:
-            program = export(act, alone[0], self.spec)
-            leaves = [list(map(np.asarray, jax.tree.leaves(each))) for each in alone]
+            pool = workers()
+            program = pool.share(export(act, alone[0], self.spec))
+            leaves = [pool.share(list(map(np.asarray, jax.tree.leaves(each)))) for each in alone]
             futures = [
-                workers().submit(
+                pool.submit(
                     simulate_elsewhere,
                     self,
                     program,
@@ -139,7 +140,7 @@ class MujocoFamily(SimulatedFamily):
         return Simulator(self.robot, count, threads)
 
 
-def _in_order(futures: Sequence[Future[np.ndarray]]) -> Generator[np.ndarray, None, None]:
+def _in_order(futures: Sequence[Pending]) -> Generator[np.ndarray, None, None]:
     try:
         for future in futures:
             yield future.result()

@@ -1,9 +1,9 @@
 """Processes that simulate, one for each core: neither the interpreter's lock nor a thread that
 trains holds them up.
 
-Each is served by a thread, which sends it a function with its arguments and waits for the result.
-They are started by name, not by `multiprocessing`, which would execute a user's script once more in
-each of them.
+A cluster can take their place (`simulating_on`). Here, each is served by a thread, which sends it a
+function with its arguments and waits for the result. They are started by name, not by
+`multiprocessing`, which would execute a user's script once more in each of them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from goatrl.robots.threads import NICENESS
 from goatrl.types import GoatError
@@ -28,6 +28,34 @@ START = "from goatrl.robots.workers import serve; serve()"
 Process = subprocess.Popen[bytes]
 # One thread each, and the accelerator is not theirs.
 ENVIRONMENT = {"NPROC": "1", "OMP_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+
+
+class Lost(GoatError):
+    """Work that was given up, as the processes that did it have ended."""
+
+    exit_code = 1
+
+
+class Pending(Protocol):
+    """The result of a call, in time."""
+
+    def result(self) -> Any: ...
+
+    def cancel(self) -> object: ...
+
+
+class Pool(Protocol):
+    """Processes that simulate, wherever they are."""
+
+    @property
+    def count(self) -> int:
+        """How many calls run at the same time."""
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Pending:
+        """Call a function, which a process must be able to import, in the next one that is free."""
+
+    def share(self, value: Any) -> Any:
+        """What stands for a value among the arguments of many calls."""
 
 
 class Workers:
@@ -40,8 +68,10 @@ class Workers:
         self._threads = ThreadPoolExecutor(count, "worker")
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Call a function, which a process must be able to import, in the next one that is free."""
         return self._threads.submit(self._call, function, arguments)
+
+    def share(self, value: Any) -> Any:
+        return value
 
     def _call(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         if not hasattr(self._own, "process"):
@@ -57,7 +87,7 @@ class Workers:
         except Exception:  # its last words may be anything
             del self._own.process  # the next call starts another one
             process.kill()
-            raise GoatError(
+            raise Lost(
                 f"a process that simulates has ended unexpectedly (exit code {process.wait()}); "
                 "if memory ran out, free some and rerun the command to resume"
             ) from None
@@ -72,9 +102,27 @@ class Workers:
                 pass
 
 
+_ELSEWHERE: list[Pool] = []
+
+
+def workers() -> Pool:
+    """Where this process simulates now."""
+    return _ELSEWHERE[-1] if _ELSEWHERE else _here()
+
+
+@contextlib.contextmanager
+def simulating_on(pool: Pool) -> Iterator[None]:
+    """Whatever is simulated meanwhile, by whichever thread, is simulated there."""
+    _ELSEWHERE.append(pool)
+    try:
+        yield
+    finally:
+        _ELSEWHERE.remove(pool)
+
+
 @cache
-def workers() -> Workers:
-    """Those of this process, as many as it has cores."""
+def _here() -> Workers:
+    """Processes of this one, as many as it has cores."""
     found = Workers(len(os.sched_getaffinity(0)))
     atexit.register(found.close)
     return found

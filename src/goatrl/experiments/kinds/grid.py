@@ -22,7 +22,7 @@ from goatrl.experiments.experiment import (
     Request,
     register,
 )
-from goatrl.experiments.grid import PlannedCell
+from goatrl.experiments.grid import PlannedCell, Trainer
 from goatrl.experiments.records import CELL, Cell, CellConfig
 from goatrl.experiments.spent import Breakdown, Spent
 from goatrl.experiments.suites import Suite
@@ -32,9 +32,10 @@ from goatrl.runs.offline import composition
 @dataclasses.dataclass(frozen=True)
 class Grid(OfSuite):
     suite: Suite
+    trainer: Trainer = grid.HERE
     kind = "grid"
     unit = "cell"
-    options = ("groups", "data")
+    options = ("groups", "data", "executor")
 
     @property
     def home(self) -> str:
@@ -106,11 +107,16 @@ class Grid(OfSuite):
             listener.show(progress)
             on_progress(progress)
 
-        failures = grid.run(planned, folder, show, estimate.order)
-        if fresh and not failures:  # otherwise more or less was trained than is expected of a plan
+        failures = grid.run(planned, folder, show, estimate.order, self.trainer)
+        # Otherwise more or less was trained than is expected of a plan, or elsewhere.
+        if fresh and not failures and self.trainer is grid.HERE:
             taken = Breakdown.of(listener)
             estimate.learn(planned, taken.kinds, taken.seconds - taken.other)
         return failures
+
+    def on(self, trainer: Trainer) -> Grid:
+        """The same, trained there."""
+        return dataclasses.replace(self, trainer=trainer)
 
     def brief(self, record: Cell) -> str:
         """Success on seen and on unseen goals, or on each task where they are not told apart."""
