@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 from goatrl import cli
 from goatrl import data as datasets
-from goatrl.cli import bench, data, expert, finetune, sweep, training, view
+from goatrl.cli import ablate, bench, data, expert, finetune, sweep, training, view
 from goatrl.data.parquet import COLUMNS
 from goatrl.types import GoatError, make_episodes
 
@@ -525,6 +525,7 @@ def _stop(*_: object, **__: object) -> Any:
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     for where, name in (
+        (ablate, "train_with_progress"),
         (training, "train_with_progress"),
         (training, "evaluate_agents"),
         (sweep, "train_together"),
