@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from goatrl.types import GoatError
 from helpers import ROOT, error_line, goat, own_algorithms
 
 pytest.importorskip("ray")
+import ray
 from ray._private.state import available_resources_per_node
 from ray.cluster_utils import Cluster
 
@@ -292,18 +294,23 @@ def test_a_node_killed_in_evaluation_costs_no_record(
     short = [dataclasses.replace(task, episodes=240) for task in planned.group.tasks]
     planned = dataclasses.replace(planned, tasks=tuple(short))
     log = tmp_path / "begun"
+    log.touch()
     monkeypatch.setattr(mujoco, "simulate_elsewhere", functools.partial(logged, log))
 
-    def watch(progress: Progress) -> None:
-        if progress.what == "evaluating" and 0 < progress.done < progress.total and not killed:
-            killed.append(True)
-            kill(four, busy(four)[0])
+    def kill_the_first() -> str:
+        """The node that begins the first piece, which takes it seconds."""
+        while not (lines := log.read_text().splitlines()):
+            time.sleep(0.01)
+        piece, name = lines[0].split()
+        kill(four, next(node for node in four.worker_nodes if node.node_id == name))
+        return piece
 
-    killed: list[bool] = []
-    assert grid.run([planned], tmp_path / "ray", watch, trainer=executor) == []
-    begun = log.read_text().split()
-    assert len(set(begun)) == 5, "four nodes had one in hand when the first was done"
-    assert len(begun) > 5, "the node's piece was simulated once more"
+    with ThreadPoolExecutor(1) as killer:
+        killed = killer.submit(kill_the_first)
+        assert grid.run([planned], tmp_path / "ray", lambda progress: None, trainer=executor) == []
+    begun = [line.split()[0] for line in log.read_text().splitlines()]
+    assert len(set(begun)) == 5
+    assert begun.count(killed.result()) == 2, "it was simulated once more"
     workers._ELSEWHERE.clear()
     try:
         assert grid.run([planned], tmp_path / "local", lambda progress: None) == []
@@ -313,9 +320,10 @@ def test_a_node_killed_in_evaluation_costs_no_record(
 
 
 def logged(log: Path, *arguments: Any) -> Any:
-    """A piece, after a line with its first start."""
+    """A piece, after a line that says which one it is, and on which node."""
+    node = ray.get_runtime_context().get_node_id() if ray.is_initialized() else "none"
     with log.open("a") as file:
-        file.write(f"{arguments[3].tobytes().hex()[:40]}{arguments[4].tobytes().hex()[:40]}\n")
+        file.write(f"{arguments[4].tobytes().hex()[:40]} {node}\n")
     return simulate_elsewhere(*arguments)
 
 

@@ -225,12 +225,12 @@ def reading(path: Path) -> Iterator[BinaryIO]:
         raise GoatError(f"{path} is no file; delete it and rerun the suite")
     try:
         with path.open("rb") as file:
-            yield file
-            if not checksum.is_intact(file):
+            if not checksum.is_intact(file):  # Arrow may crash on what has changed
                 raise GoatError(
                     f"{path} has changed since it was written (its checksum differs); delete it "
                     "and rerun the suite"
                 )
+            yield file
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         damaged = (
             f"{path} is damaged or not a record ({type(error).__name__}); delete it and rerun "

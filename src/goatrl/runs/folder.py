@@ -240,8 +240,13 @@ class RunFolder:
             if not self.episodes_path.is_file():
                 raise ValueError("it is no file")
             with self.episodes_path.open("rb") as file:
+                if not checksum.is_intact(file):  # Arrow may crash on what has changed
+                    raise GoatError(
+                        f"{self.episodes_path} has changed since it was written (its checksum "
+                        f"differs); delete it and run: goat evaluate {self.folder}"
+                    )
                 check_fits_memory(of_parquet(pq.ParquetFile(file)), self.episodes_path)
-                table, intact = pq.read_table(file), checksum.is_intact(file)
+                table = pq.read_table(file)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise unusable(self.episodes_path, error, self._damaged_episodes(error)) from error
         try:
@@ -249,11 +254,6 @@ class RunFolder:
             episodes = as_episodes(table.replace_schema_metadata(None))
         except ValueError as error:
             raise GoatError(self._damaged_episodes(error)) from error
-        if not intact:
-            raise GoatError(
-                f"{self.episodes_path} has changed since it was written (its checksum differs); "
-                f"delete it and run: goat evaluate {self.folder}"
-            )
         return episodes, checksum.without_place(about)
 
     def _damaged_episodes(self, error: Exception) -> str:
