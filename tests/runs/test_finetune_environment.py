@@ -87,7 +87,7 @@ def test_a_start_is_a_seed_and_decides_the_goal() -> None:
     np.testing.assert_array_equal(again[1], goals)
     assert not np.isin(task.draw([0, 6], 6)[0], starts).any()
     with environments.opened(POINT, SPEC, 6) as worlds:
-        seen = environments.first_observations(worlds, [int(s) for s in starts[:, 0]], "Point")
+        seen = environments.first_observations(worlds, [int(s) for s in starts[:, 0]], POINT)
     np.testing.assert_array_equal(seen["desired_goal"], goals)
     np.testing.assert_array_equal(group.family.initial(starts), seen["achieved_goal"])
     with group.family.simulator(6) as simulator:
