@@ -164,6 +164,9 @@ def test_what_is_evaluated_can_be_compared(
         assert kept.equals(table)
     assert goat("compare", tmp_path / "bc", tmp_path / "gcsl") == 0
     assert "OOD" in capsys.readouterr().out
+    (tmp_path / "gcsl/episodes.parquet").write_text("damaged")
+    with pytest.warns(UserWarning, match="the episodes are not kept: .* is damaged"):
+        assert goatrl.evaluate(agents, only=["R20"]).equals(table)
     before = sorted(tmp_path.iterdir())
     goatrl.evaluate(goatrl.train("bc", data, seeds=1, **QUICK), only=["R20"])
     assert sorted(tmp_path.iterdir()) == before, "what has no folder leaves nothing"

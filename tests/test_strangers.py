@@ -63,6 +63,10 @@ def test_a_full_disk_under_the_output_and_a_closed_pipe() -> None:
     assert full.returncode == 1
     closed = told("list", into="| true")
     assert (closed.returncode, closed.stderr) == (0, "")
+    none = told("lists", into=">&-")
+    assert none.returncode == 2
+    assert none.stderr.startswith("goat: ")
+    assert "Traceback" not in none.stderr
 
 
 def test_names_that_are_no_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,6 +152,16 @@ def test_one_on_another_machine_is_given_time_to_touch_its_file(
         toucher.join()
 
 
+def test_one_on_another_machine_that_ended_long_ago_is_not_waited_for(
+    tmp_path: Path, locks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "PATIENCE", 1e6)
+    left_by(tmp_path, "elsewhere", 1)
+    os.utime(tmp_path / ".in-use", (0, 0))
+    with claimed(tmp_path):
+        assert Holder.read(tmp_path / ".in-use").host == platform.node()
+
+
 def test_as_long_as_it_lasts_its_file_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from gymnasium.vector import SyncVectorEnv
 
 import goatrl
 from goatrl import cli
@@ -463,6 +464,19 @@ def test_an_environment_that_does_not_come_back_is_stopped_and_named() -> None:
     for wrong in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(GoatError, match="timeout must be above 0"):
             Environment(POINT, timeout=wrong)
+
+
+def test_an_error_is_not_hidden_by_one_of_closing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("lost the simulator")
+
+    monkeypatch.setattr(SyncVectorEnv, "close", fail)
+    with pytest.raises(GoatError, match="did not come back from step"):
+        judge("Hanging", 1.0, timeout=0.2)
+    with pytest.raises(GoatError, match="does not fit"):
+        judge("Large", 1.0)
+    with pytest.raises(GoatError, match=r"failed in close \(RuntimeError: lost the simulator\)"):
+        judge("Point", 1.0, episodes=1)
 
 
 def test_what_is_not_finite_is_no_failed_episode() -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import io
 import os
 import sys
@@ -128,12 +129,14 @@ def _explained(error: Exception) -> tuple[str, int]:
     """An error in one line, and the exit code."""
     if isinstance(error, GoatError):
         return str(error), error.exit_code
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return "not enough memory; use less data, fewer seeds or a smaller batch", 1
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}", 2
-    if isinstance(error, OSError) and error.errno is not None:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
         return f"cannot write to the standard output: {error.strerror}", 1
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror, 1
     text = " ".join(str(error).split())
     return (
         f"an error of goatrl itself ({type(error).__name__}: {text[:200]}); rerun with --debug and "
@@ -144,5 +147,7 @@ def _explained(error: Exception) -> tuple[str, int]:
 
 def _discard_output() -> None:
     """Nothing more can be written: what is left in buffers must not fail once more at the end."""
+    if sys.stdout is None:  # the program was started without one
+        return
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

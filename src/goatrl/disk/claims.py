@@ -30,6 +30,7 @@ from goatrl.types import GoatError
 
 TOUCHED_EVERY = 5.0  # seconds
 PATIENCE = 30.0  # seconds without a touch after which a process on another machine has ended
+LONG_AGO = 600.0  # seconds since its last touch that clocks of two machines never differ by
 SETTLED = 0.5  # seconds after which whoever has come at the same time has written its name
 
 
@@ -198,6 +199,8 @@ def _require_ended(holder: Holder | None, locks: bool, what: Path, path: Path) -
             raise InUse(what, holder)
         return
     seen, until = _touched(path), time.monotonic() + PATIENCE
+    if seen is not None and time.time() - seen / 1e9 > LONG_AGO:
+        return
     while time.monotonic() < until:
         time.sleep(min(1.0, PATIENCE / 10))
         if _touched(path) != seen:

@@ -362,9 +362,17 @@ def _some_opened(where: Environment, spec: Spec, most: int) -> Iterator[VectorEn
 def _closed(worlds: VectorEnv, where: Environment) -> Iterator[VectorEnv]:
     try:
         yield worlds
-    finally:
-        with blamed("close", where):
-            worlds.close()
+    except BaseException:
+        _give_up(worlds, where)
+        raise
+    with blamed("close", where):
+        worlds.close()
+
+
+def _give_up(worlds: VectorEnv, where: Environment) -> None:
+    """Close after an error, which says more than that closing fails as well."""
+    with suppress(GoatError), blamed("close", where):
+        worlds.close()
 
 
 def open_copies(where: Environment, spec: Spec, count: int) -> VectorEnv:
@@ -375,7 +383,7 @@ def open_copies(where: Environment, spec: Spec, count: int) -> VectorEnv:
         _check_spaces(worlds, where.id, spec)
         _check_seed(worlds, where, spec)
     except BaseException:
-        worlds.close()
+        _give_up(worlds, where)
         raise
     return worlds
 
@@ -503,13 +511,19 @@ def _limited(what: str, where: Environment) -> Iterator[None]:
         yield
         return
 
+    inside = True
+
     def interrupt(number: int, frame: FrameType | None) -> None:
-        raise _Late
+        if inside:
+            raise _Late
 
     previous = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, where.timeout, AGAIN)
     try:
-        yield
+        try:
+            yield
+        finally:
+            inside = False
     except _Late:
         raise TimedOut(
             f"{where.id} did not come back from {what} within {where.timeout:g} s; mend it, or "

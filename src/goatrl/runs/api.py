@@ -8,6 +8,7 @@ print(goatrl.tabulate(goatrl.evaluate(agents)))
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -196,7 +197,7 @@ def evaluate(
         table = environments.evaluate(
             members, state, agents.spec, where, count, action_bounds=bounds
         )
-        agents.record(table, None)
+        _keep(agents, table, None)
         return table
     name = group or agents.group
     if name is None:
@@ -207,5 +208,13 @@ def evaluate(
     agents.check_fits(known, agents.label)
     chosen = [known.task(each) for each in only] or None
     table = episodes.evaluate(members, state, known, chosen)
-    agents.record(table, known)
+    _keep(agents, table, known)
     return table
+
+
+def _keep(agents: Agents, table: pa.Table, group: tasks.TaskGroup | None) -> None:
+    """In the folder of the run, if there is one. A folder that cannot be written loses no table."""
+    try:
+        agents.record(table, group)
+    except GoatError as error:
+        warnings.warn(f"the episodes are not kept: {error}", stacklevel=3)
