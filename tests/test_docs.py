@@ -27,7 +27,6 @@ from goatrl.learn import (
     values,
     weights,
 )
-from goatrl.learn.parameters import override
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
@@ -185,19 +184,6 @@ def test_every_function_that_the_docs_name_exists() -> None:
     for room, function in named:
         assert hasattr(rooms[room], function), f"goatrl.learn.{room}.{function}"
     assert learn.__doc__
-
-
-def test_the_references_numbers_can_be_set() -> None:
-    page = (ROOT / "docs" / "algorithms.md").read_text()
-    shared = dict(
-        re.findall(r"--set ([\w.]+)=([\w.,-]*\w)", page.split("numbers of the reference:")[1])
-    )
-    assert len(shared) == 8
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page.split("in addition")[1], re.M)
-    assert len(rows) >= 5
-    for name, *more in rows:
-        own = dict(re.findall(r"`([\w.]+)=([\d.]+)`", " ".join(more)))
-        override(algorithms.get(name).build(types.Settings()), shared | own)
 
 
 @pytest.mark.parametrize(

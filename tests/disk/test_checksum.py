@@ -17,11 +17,13 @@ from goatrl.disk.identity import Identity
 from goatrl.experiments import records
 from goatrl.runs.folder import RunFolder
 from goatrl.types import GoatError
+from helpers import point_episodes
 
 STATE = {"weights": np.arange(24, dtype=np.float32)}
 IDENTITY = Identity("cell", {"seeds": 1})
 ROWS = pa.table({"seed": list(range(30)), "task": ["R10"] * 30, "split": ["iid"] * 30})
 GROUP = tasks.get("pointreach-expert-10")
+EPISODES = point_episodes({"R10": [[1, 0]], "R20": [[0, 0]]})
 
 
 def a_checkpoint(folder: Path) -> tuple[Path, Callable[[], object]]:
@@ -47,7 +49,7 @@ def a_record(folder: Path) -> tuple[Path, Callable[[], object]]:
 
 def episodes(folder: Path) -> tuple[Path, Callable[[], object]]:
     run = RunFolder(folder)
-    run.write_episodes(ROWS, GROUP, 8)
+    run.write_episodes(EPISODES, GROUP, 8)
     return run.episodes_path, run.read_episodes
 
 

@@ -58,7 +58,7 @@ if os.path.exists({flag!r}):
         file.write("x")
     os._exit(1)
 @register("Mine")
-def mine(settings):
+def travelling(settings):
     """Mine."""
     return weighted_regression(settings)
 '''

@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 
 from goatrl import cli
 from goatrl import data as datasets
-from goatrl.cli import ablate, bench, data, expert, finetune, sweep, training, view
+from goatrl.cli import ablate, data, executors, expert, finetune, sweep, training, view
 from goatrl.data.parquet import COLUMNS
 from goatrl.types import GoatError, make_episodes
 
@@ -529,7 +529,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         (training, "train_with_progress"),
         (training, "evaluate_agents"),
         (sweep, "train_together"),
-        (bench, "LocalExecutor"),
+        (executors, "LocalExecutor"),
         (finetune, "follow"),
         (expert, "follow"),
         (data, "make_with_progress"),

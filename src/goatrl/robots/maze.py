@@ -7,13 +7,14 @@ stays so.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from goatrl.disk.files import remove
 from goatrl.robots.family import Act, Drawn, OnProgress
 from goatrl.robots.mujoco import SimulatedFamily
 from goatrl.types import GoatError, Layout, Spec, reached
@@ -79,7 +80,7 @@ def make_world(maze: str) -> Any:
             "mazes need the package ogbench: run `pip install 'goatrl[ogbench]'`"
         ) from None
     world = make_maze_env("point", "maze", maze_type=maze, terminate_at_goal=False)
-    os.unlink(world.fullpath)  # its model, which it has read
+    remove(Path(world.fullpath))  # its model, which it has read
     return world
 
 
