@@ -31,7 +31,7 @@ test: check browser
 	$(BIN)/pytest
 
 test-fast: $(READY)
-	$(BIN)/pytest -m 'not slow'
+	$(BIN)/pytest -m 'not slow and not cluster'
 
 test-fuzz: $(READY)
 	GOATRL_FUZZ_CASES=500 $(BIN)/pytest -n 0 -s tests/fuzz
