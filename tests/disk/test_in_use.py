@@ -168,8 +168,10 @@ def test_as_long_as_it_lasts_its_file_is_touched(
     monkeypatch.setattr(claims, "TOUCHED_EVERY", 0.01)
     with claimed(tmp_path):
         first = claims._touched(tmp_path / ".in-use")
-        while claims._touched(tmp_path / ".in-use") == first:
+        until = time.monotonic() + 30.0
+        while claims._touched(tmp_path / ".in-use") == first and time.monotonic() < until:
             time.sleep(0.01)
+        assert claims._touched(tmp_path / ".in-use") != first
 
 
 def test_without_locks_the_last_word_decides(
@@ -188,7 +190,7 @@ def test_without_locks_the_last_word_decides(
 def test_a_file_that_says_nothing_is_nobodys(tmp_path: Path, text: str) -> None:
     (tmp_path / ".in-use").write_text(text)
     with claimed(tmp_path):
-        pass
+        assert Holder.read(tmp_path / ".in-use").pid == os.getpid()
 
 
 def test_a_holder_is_printed_on_one_line() -> None:
