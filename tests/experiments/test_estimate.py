@@ -94,6 +94,26 @@ def test_on_a_gpu_overlap_is_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert estimate.seconds(planned).whole == pytest.approx(50.0 + estimate.GPU_COMPILATION)
 
 
+def test_short_trainings_come_after_those_that_hide_their_compilation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two programs are compiled while one trains. Nobody waits for the second of two short ones."""
+    (cell,) = plan(tmp_path, "bc")
+    trains = {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0, "long": 7.0, "longer": 40.0, "last": 1.0}
+    waiting = [[dataclasses.replace(cell, label=label)] for label in trains]
+    monkeypatch.setattr(estimate, "_training", lambda cells: trains[cells[0].label])
+
+    def labels() -> list[str]:
+        return [cells[0].label for cells in estimate.order(waiting)]
+
+    assert labels() == list(trains), "a CPU compiles nothing meanwhile"
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert estimate.GPU_COMPILATION == 14.0
+    assert grid.COMPILED_AHEAD == 2
+    # 7 s of training hide one compilation; 40 s hide two, as no more are compiled ahead
+    assert labels() == ["long", "a", "longer", "b", "c", "d", "last"]
+
+
 def test_another_machine_learns_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned = plan(tmp_path, "bc")
     before = estimate.seconds(planned)

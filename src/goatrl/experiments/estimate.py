@@ -17,7 +17,7 @@ import jax
 
 from goatrl.disk.files import cache_folder, locked, write_text
 from goatrl.experiments.finetuning import PlannedCurve
-from goatrl.experiments.grid import PlannedCell, Together, batches
+from goatrl.experiments.grid import COMPILED_AHEAD, PlannedCell, Together, batches
 from goatrl.types import Algorithm, GoatError, Spec
 
 FLOPS_PER_WEIGHT = (
@@ -75,14 +75,27 @@ def compilation() -> float:
 
 
 def order(waiting: list[Together]) -> list[Together]:
-    """What soon gives the cores much to simulate comes first, where they wait for a GPU."""
+    """What soon gives the cores much to simulate comes first, where they wait for a GPU. A program
+    that trains for less time than it takes to compile comes after one that hides its compilation.
+    """
     if _on_cpu():
         return waiting
+    hidden_by = _compilation() / COMPILED_AHEAD  # seconds of training that hide a compilation
 
-    def urgency(cells: Together) -> float:
-        return (_compilation() + _training(cells)) / (1.0 + sum(map(_evaluating, cells)))
+    def urgency(job: tuple[float, Together]) -> float:
+        training, cells = job
+        return (_compilation() + training) / (1.0 + sum(map(_evaluating, cells)))
 
-    return sorted(waiting, key=urgency)
+    left = sorted(((_training(cells), cells) for cells in waiting), key=urgency)
+    ordered, ahead = [], 0.0
+    while left:
+        first = next((job for job in left if job[0] >= hidden_by), left[0])
+        training, cells = job = left[0] if ahead >= hidden_by else first
+        left.remove(job)
+        ordered.append(cells)
+        # no more programs are compiled ahead than this, however long one trains
+        ahead = min(max(ahead - hidden_by, 0.0) + training, _compilation())
+    return ordered
 
 
 def learn(planned: Sequence[PlannedCell], measured: Mapping[str, float], busy: float) -> None:
