@@ -5,6 +5,7 @@ import dataclasses
 import errno
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, get_args
@@ -86,7 +87,7 @@ def parse(words: list[str]) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. The exit code is 0, 1 (a run failed), 2 (bad usage or unusable input), 70 (an
-    error of goatrl itself) or 130 (interrupted).
+    error of goatrl itself), 130 (interrupted) or 141 (its output was closed).
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 sys.stdout.flush()
     except BrokenPipeError:  # whatever read our output has closed it
         _discard_output()
-        return 0
+        return 128 + signal.SIGPIPE  # as of any program that does not handle it
     except KeyboardInterrupt:
         print("goat: interrupted", file=sys.stderr)
         return 130

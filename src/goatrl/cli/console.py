@@ -27,7 +27,7 @@ class Terminal(Console):
         super().print(*objects, markup=False if plain and markup is None else markup, **options)
 
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # Rich would end the program as if it had failed
+        raise BrokenPipeError  # Rich would end the program here
 
 
 console = Terminal()
