@@ -238,7 +238,7 @@ def recorded_work(pieces: Mapping[str, PieceTime], call: float, record: float) -
 
 
 def draw(found: Mapping[str, Mapping[int, Scheduled]], path: Path) -> None:
-    figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10.5, 3.4), layout="constrained")
     colors = {
         "GPUs": "C0",
         "cores": "C1",
@@ -270,7 +270,7 @@ def draw(found: Mapping[str, Mapping[int, Scheduled]], path: Path) -> None:
         axis.margins(y=0.12)
         axis.grid(color="0.9")
     axes[0].set_ylabel("seconds")
-    axes[1].legend(fontsize=7, loc="upper right")
+    figure.legend(*axes[1].get_legend_handles_labels(), fontsize=8, loc="outside right upper")
     save(figure, path)
 
 
