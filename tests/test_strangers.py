@@ -21,7 +21,8 @@ import pytest
 
 from goatrl import cli, tasks
 from goatrl.disk import checkpoint, checksum
-from goatrl.disk.files import write_text
+from goatrl.disk.claims import claimed
+from goatrl.disk.files import make_folder, write_text
 from goatrl.disk.reading import typed, unusable
 from goatrl.evaluation import episodes
 from goatrl.experiments import records
@@ -123,6 +124,25 @@ def test_what_is_no_file_is_not_replaced() -> None:
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
+def test_a_folder_is_made_where_a_link_leads_and_nowhere_else() -> None:
+    Path("link").symlink_to("kept/deep")
+    make_folder(Path("link"))
+    assert Path("kept/deep").is_dir()
+    assert Path("link").is_symlink()
+    Path("file").touch()
+    Path("loop").symlink_to("loop")
+    for name in ("file", "loop", "/dev/null"):
+        with pytest.raises(GoatError, match=f"{name} is not a folder; choose another place"):
+            make_folder(Path(name))
+    with pytest.raises(FileNotFoundError):
+        make_folder(Path("/proc/self/new"))
+
+
+def test_a_name_that_is_no_text_may_be_mentioned_in_one() -> None:
+    write_text(Path("card.md"), "policy \udcff.py")
+    assert Path("card.md").read_text() == "policy \\udcff.py"
+
+
 # What cannot be read
 
 
@@ -200,6 +220,50 @@ def test_a_config_that_is_none(text: str, capsys: pytest.CaptureFixture[str]) ->
     assert "run/config.json is damaged or not a run's config" in error_line(capsys)
 
 
+def test_a_config_that_would_fill_the_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    os.truncate(evaluated().config_path, 2**33)
+    assert goat("evaluate", "run") == 2
+    assert "it has 8,192 MiB, at most 64 are read" in error_line(capsys)
+
+
+def test_no_terminal_obeys_what_a_file_says(capsys: pytest.CaptureFixture[str]) -> None:
+    run = evaluated()
+    stored = json.loads(run.config_path.read_text())
+    name = "\x1b]0;own\x07\n[red]" + "x" * 10_000
+    stored["config"] |= {"algorithm": name, "source": ""}
+    run.config_path.write_text(json.dumps(stored))
+    assert goat("evaluate", "run") == 2
+    line = error_line(capsys)
+    assert "?]0;own? [red]xx" in line
+    assert len(line) < 2_100
+
+
+def test_a_run_that_trains_has_no_checkpoint_yet(capsys: pytest.CaptureFixture[str]) -> None:
+    run = evaluated()
+    run.checkpoint_path.unlink(missing_ok=True)
+    assert goat("evaluate", "run") == 2
+    assert "it stopped before its first save; rerun its command" in error_line(capsys)
+    with claimed(Path("run")):
+        assert goat("evaluate", "run") == 2
+        assert f"process {os.getpid()} on " in (line := error_line(capsys))
+    assert line.endswith("works there; wait for its first save")
+
+
+@pytest.mark.parametrize("where", ["at the top", "in the builder"])
+def test_code_that_ends_the_program_is_no_success(
+    where: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    top, inside = ("sys.exit(0)", "") if where == "at the top" else ("", "sys.exit(0)")
+    Path("own.py").write_text(
+        "import sys\nfrom goatrl.algorithms import register\n"
+        f"{top}\n@register('Own')\ndef own(settings):\n    'Mine.'\n    {inside or 'pass'}\n"
+    )
+    with own_algorithms():
+        assert goat("train", "./own.py", "--group", GROUP, "--out", "o") == 1
+    line = 3 if top else 7
+    assert f"own.py, line {line}: sys.exit ended the command" in error_line(capsys)
+
+
 def test_dimensions_are_positive() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Spec(0, 1, 1, 1, 1.0)
@@ -253,6 +317,17 @@ def test_a_record_of_an_unknown_group(capsys: pytest.CaptureFixture[str]) -> Non
     records.write(Path("records/a.parquet"), made_by_hand("nowhere", rows, (0,)))
     assert goat("figure", "bars", "records", "--out", "x.svg") == 2
     assert error_line(capsys)
+    assert goat("report", "records", "--out", "x.html") == 2
+    assert "no records in records" in error_line(capsys)
+
+
+def test_a_page_says_what_is_wrong_with_the_only_run(capsys: pytest.CaptureFixture[str]) -> None:
+    run = evaluated("runs/one")
+    content = bytearray(run.episodes_path.read_bytes())
+    content[len(content) // 2] ^= 1
+    run.episodes_path.write_bytes(content)
+    assert goat("report", "runs", "--out", "x.html") == 2
+    assert "runs/one/episodes.parquet has changed since it was written" in error_line(capsys)
 
 
 @pytest.mark.parametrize("said", [{}, {"step": "x"}, {"step": float("nan")}, {"step": True}])

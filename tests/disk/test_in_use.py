@@ -200,5 +200,5 @@ def test_a_holder_is_printed_on_one_line() -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(GoatError, match=r"cannot write .*in-use"), claimed(tmp_path / "file"):
+    with pytest.raises(GoatError, match="file is not a folder; choose"), claimed(tmp_path / "file"):
         pass

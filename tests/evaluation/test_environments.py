@@ -29,6 +29,7 @@ from worlds import HORIZON, THRESHOLD
 
 SPEC = Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=HORIZON, goal_threshold=THRESHOLD)
 POINT = "worlds:worlds/Point-v0"
+SOMEWHERE = Environment(POINT)
 
 
 @pytree
@@ -182,6 +183,23 @@ def test_success_may_be_what_the_environment_says(flag: str, ends: bool) -> None
     assert 0 < right < 20, "both happen"
     (task,) = set(table.column("task").to_pylist())
     assert task == f"worlds/Point-v0 (flag={flag}, ends={str(ends).lower()}, success=flag)"
+
+
+@pytest.mark.parametrize(
+    ("value", "truth"),
+    [(True, True), (np.float32(0.0), False), (1, True), (np.array([1.0]), True)],
+)
+def test_a_flag_is_true_or_false(value: object, truth: bool) -> None:
+    flags, told = environments._flagged({"success": [value], "_success": [True]}, 1, SOMEWHERE)
+    assert (flags.tolist(), told.tolist()) == ([truth], [True])
+
+
+@pytest.mark.parametrize("value", [np.nan, "abc", 2, None, np.inf, np.array([True, False])])
+def test_a_flag_that_says_nothing_is_no_success(value: object) -> None:
+    info = {"success": np.array([value, None], object)[:1], "_success": [True]}
+    with pytest.raises(GoatError, match=r"success in the info of .* must be true or") as caught:
+        environments._flagged(info, 1, SOMEWHERE)
+    assert caught.value.exit_code == 1
 
 
 def test_a_missing_flag_is_refused_by_name() -> None:

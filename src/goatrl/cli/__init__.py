@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any, get_args
 
@@ -30,6 +31,12 @@ from goatrl.cli.training import Evaluate, Train
 from goatrl.cli.view import View
 from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.types import GoatError, unknown
+
+
+class Ended(GoatError):
+    """An environment or an algorithm has ended the program."""
+
+    exit_code = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +72,7 @@ Command = (
 )
 CONFIG = (tyro.conf.FlagCreatePairsOff,)  # --yes has no --no-yes
 NESTED: dict[str, Any] = {"data": Data, "expert": Expert, "figure": Figures}
+LONGEST = 2_000  # letters of an error
 ABOUT = (
     "Offline goal-conditioned reinforcement learning that generalises to goals its data never "
     "showed."
@@ -110,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if debug:
             raise
         message, code = _explained(error)
-        print(f"goat: {message}", file=sys.stderr)
+        print(f"goat: {_harmless(message)}", file=sys.stderr)
         _discard_output()
         return code
     return 0
@@ -123,7 +131,14 @@ def _run(words: list[str]) -> None:
     parsed = parse(words)
     limits.check(parsed)
     keep_compiled_programs()
-    parsed.run()
+    try:
+        parsed.run()
+    except SystemExit as error:  # only code of the user's own says that
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise Ended(
+            f"{last.filename}, line {last.lineno}: sys.exit ended the command before it was done; "
+            "remove it"
+        ) from error
 
 
 def _explained(error: Exception) -> tuple[str, int]:
@@ -144,6 +159,17 @@ def _explained(error: Exception) -> tuple[str, int]:
         "report what it shows",
         70,
     )
+
+
+def _harmless(message: str) -> str:
+    """In one line, whatever the names and texts of files in it contain: a terminal would obey some
+    characters.
+    """
+    line = "".join(
+        each if each.isprintable() or "\udc80" <= each <= "\udcff" else " " if each == "\n" else "?"
+        for each in message
+    )
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} …"
 
 
 def _discard_output() -> None:

@@ -1,6 +1,7 @@
 """goat finetune"""
 
 import dataclasses
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -94,7 +95,7 @@ class Finetune:
         if self.environment_args is not None:
             option += f" --environment-args '{self.environment_args}'"
         console.print(
-            f"evaluate it: goat evaluate {self.out}{option}",
+            f"evaluate it: goat evaluate {shlex.quote(str(self.out))}{option}",
             highlight=False,
             soft_wrap=True,
         )

@@ -1,6 +1,7 @@
 """goat train, goat evaluate"""
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -137,11 +138,13 @@ class Train(TrainingOptions):
         option = own_option(entry)
         argument = f", algorithm='{entry.file}'" if entry.source else ""
         if problem.group is not None:
-            console.print(f"evaluate it: goat evaluate {self.out}{option}", highlight=False)
+            console.print(
+                f"evaluate it: goat evaluate {shlex.quote(str(self.out))}{option}", highlight=False
+            )
         else:
             console.print(
-                f"evaluate it in your environment: goat evaluate {self.out}{option} "
-                "--environment ID",
+                f"evaluate it in your environment: goat evaluate {shlex.quote(str(self.out))}"
+                f"{option} --environment ID",
                 highlight=False,
             )
             console.print(

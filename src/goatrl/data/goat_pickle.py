@@ -189,7 +189,8 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     except Exception as error:
         # A truncated or crafted file can make the unpickler fail in many ways, none of them ours.
         raise GoatError(
-            f"{path} is damaged or not a pickle of arrays ({type(error).__name__})"
+            f"{path} is damaged or not a pickle of arrays ({type(error).__name__}); copy or make "
+            "it again"
         ) from None
     return arrays
 

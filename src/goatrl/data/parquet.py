@@ -15,10 +15,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from goatrl.data.sizes import check_fits_memory, of_parquet
-from goatrl.disk.reading import unusable
+from goatrl.disk.reading import parquet, unusable
 from goatrl.types import Episodes, GoatError, make_episodes
 
 COLUMNS = ("episode", "observation", "achieved", "action", "goal")
@@ -31,13 +30,15 @@ def load(path: Path) -> Episodes:
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file can fail in many ways
-        damaged = f"{path} is damaged or not Parquet ({type(error).__name__})"
+        damaged = (
+            f"{path} is damaged or not Parquet ({type(error).__name__}); copy or make it again"
+        )
         raise unusable(path, error, damaged) from error
 
 
 def _read(path: Path) -> Episodes:
     # A name that many rows share is kept once, however long it is.
-    with path.open("rb") as opened, pq.ParquetFile(opened, read_dictionary=["episode"]) as file:
+    with path.open("rb") as opened, parquet(opened, read_dictionary=["episode"]) as file:
         names = file.schema_arrow.names
         missing = [name for name in COLUMNS if name not in names]
         if missing:
@@ -46,7 +47,7 @@ def _read(path: Path) -> Episodes:
             )
         wanted = [*COLUMNS, *(name for name in ("terminated",) if name in names)]
         check_fits_memory(of_parquet(file, wanted), "it")
-        table = file.read(wanted)
+        table = file.read(wanted, use_threads=False)
     if not len(table):
         raise GoatError("it has no rows")
     codes = table["episode"].unify_dictionaries().combine_chunks().dictionary_encode()

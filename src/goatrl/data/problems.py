@@ -13,6 +13,7 @@ import numpy as np
 
 from goatrl import data as datasets
 from goatrl import tasks
+from goatrl.disk.reading import text_of
 from goatrl.tasks import TaskGroup
 from goatrl.types import (
     ActionBounds,
@@ -97,7 +98,7 @@ def declared_symmetry(
             raise GoatError(f"no symmetry is declared ({what}); specify a TOML file")
     else:
         try:
-            found = tomllib.loads(Path(source).read_text())
+            found = tomllib.loads(text_of(Path(source)))
         except (OSError, ValueError, RecursionError) as error:
             raise GoatError(f"cannot read the symmetry in {source}: {error}") from None
         if not found:

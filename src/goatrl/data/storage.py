@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
+from numpy.lib import format as npy
 
 from goatrl.data import goat_pickle, minari, parquet
 from goatrl.data.sizes import check_fits_memory
@@ -90,7 +93,10 @@ def _load_npz(path: Path) -> Episodes:
         raise
     except Exception as error:
         # A damaged archive can fail in as many ways as zip files and array headers have fields.
-        damaged = f"{path} is damaged or not an npz dataset ({type(error).__name__})"
+        damaged = (
+            f"{path} is damaged or not an npz dataset ({type(error).__name__}); copy or make "
+            "it again"
+        )
         raise unusable(path, error, damaged) from error
     try:
         return from_ogbench(arrays) if ogbench else make_episodes(**arrays)
@@ -100,9 +106,16 @@ def _load_npz(path: Path) -> Episodes:
 
 def _read(file: Any, names: Sequence[str], path: Path) -> dict[str, np.ndarray]:
     """Arrays of an open npz, if this machine can hold what they declare."""
-    declared = (file.zip.getinfo(f"{name}.npy").file_size for name in names)
-    check_fits_memory(sum(declared), path)
+    check_fits_memory(sum(_declared_bytes(file.zip, f"{name}.npy") for name in names), path)
     return {name: file[name] for name in names}
+
+
+def _declared_bytes(archive: ZipFile, name: str) -> int:
+    """What an array takes by its own header, or by the archive's if that is more."""
+    with archive.open(name) as member:
+        readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+        shape, _, dtype = readers[npy.read_magic(member)](member)
+    return max(math.prod(shape) * dtype.itemsize, archive.getinfo(name).file_size)
 
 
 # A further format is a further reader: whatever takes a dataset then takes it too.

@@ -55,7 +55,10 @@ def from_robomimic(path: Path) -> Episodes:
     except GoatError as error:
         raise GoatError(f"{path}: {error}") from None
     except Exception as error:  # a damaged file can fail in many ways
-        damaged = f"{path} is damaged or not a robomimic dataset ({type(error).__name__})"
+        damaged = (
+            f"{path} is damaged or not a robomimic dataset ({type(error).__name__}); copy or make "
+            "it again"
+        )
         raise unusable(path, error, damaged) from error
 
 

@@ -26,6 +26,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from goatrl.disk.files import WriteError, make_folder, remove_left_overs
+from goatrl.disk.reading import text_of
 from goatrl.types import GoatError
 
 TOUCHED_EVERY = 5.0  # seconds
@@ -69,7 +70,7 @@ class Holder:
     def read(cls, path: Path) -> Holder | None:
         """None of a file that says nothing, such as one that is just being written."""
         try:
-            found = cls(**json.loads(path.read_text()))
+            found = cls(**json.loads(text_of(path)))
         except (OSError, ValueError, TypeError):
             return None
         return found if isinstance(found.pid, int) and found.pid > 0 else None
@@ -87,6 +88,13 @@ class Holder:
         except PermissionError:
             pass
         return True
+
+
+def working_in(folder: Path) -> Holder | None:
+    """Which process of this machine works in a folder, as far as its file says."""
+    found = Holder.read(folder / ".in-use")
+    here = found is not None and found.host == platform.node() and found.is_alive()
+    return found if here else None
 
 
 @contextmanager

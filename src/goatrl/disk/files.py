@@ -66,7 +66,8 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    write_atomically(path, lambda file: file.write(text.encode()))
+    """As UTF-8. The name of a file, which a text may mention, need not be text."""
+    write_atomically(path, lambda file: file.write(text.encode(errors="backslashreplace")))
 
 
 def append(path: Path, text: str) -> None:
@@ -102,13 +103,19 @@ def make_folder(folder: Path) -> None:
     try:
         os.mkdir(folder)
     except FileNotFoundError:
+        if folder.parent.is_dir():  # where nothing can be made, as in /proc
+            raise
         make_folder(folder.parent)
         make_folder(folder)
         return
     except FileExistsError:
-        if not folder.is_dir():
-            raise
-        return  # made by another process
+        if folder.is_dir():
+            return  # made by another process
+        behind = Path(os.path.realpath(folder))
+        if not folder.is_symlink() or os.path.lexists(behind):
+            raise GoatError(f"{folder} is not a folder; choose another place") from None
+        make_folder(behind)  # to which the link leads
+        return
     _sync_folder(folder.parent)
 
 

@@ -6,13 +6,25 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import msgspec
+import pyarrow.parquet as pq
 
 from goatrl.types import GoatError
 
 Kind = TypeVar("Kind")
+
+
+LARGEST_TEXT = 64 * 2**20  # bytes: no text that goatrl writes or asks for has nearly as many
+
+
+def text_of(path: Path) -> str:
+    """A text that anybody may have written; one that would fill the memory is a ValueError."""
+    size = path.stat().st_size
+    if size > LARGEST_TEXT:
+        raise ValueError(f"it has {size / 2**20:,.0f} MiB, at most {LARGEST_TEXT >> 20} are read")
+    return path.read_text()
 
 
 def unusable(path: Path, error: BaseException, damaged: str) -> GoatError:
@@ -24,6 +36,13 @@ def unusable(path: Path, error: BaseException, damaged: str) -> GoatError:
             f"cannot read {path}: {error.strerror}; nothing is known to be wrong with its content"
         )
     return GoatError(damaged)
+
+
+def parquet(file: BinaryIO, **options: Any) -> pq.ParquetFile:
+    """A Parquet file that is read in this thread alone, if `use_threads` is off: Arrow's own
+    threads can abort a process that ends soon afterwards (apache/arrow#50482).
+    """
+    return pq.ParquetFile(file, pre_buffer=False, **options)
 
 
 def json_of(text: str | bytes) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from goatrl.training.offline import Members, act
 from goatrl.types import (
     ActionBounds,
     GoatError,
+    NotFinite,
     Spec,
     TrainState,
     distance,
@@ -294,7 +295,7 @@ def rollout(
                 _stretched(actions[:, step], worlds.single_action_space, action_bounds)
             )
             seen = _numbers(found)
-            flags[:, step], told[:, step] = _flagged(info, count)
+            flags[:, step], told[:, step] = _flagged(info, count, where)
             for key in KEYS[:2]:
                 require_finite(seen[key][lengths > step], key, f"step {step + 1} in {where.id}")
         observations[:, step + 1], achieved[:, step + 1] = (
@@ -318,15 +319,28 @@ def rollout(
     return Taken(observations, achieved, actions, goals, lengths, np.asarray(met))
 
 
-def _flagged(info: Mapping[str, Any], count: int) -> tuple[np.ndarray, np.ndarray]:
+def _flagged(
+    info: Mapping[str, Any], count: int, where: Environment
+) -> tuple[np.ndarray, np.ndarray]:
     """Which environments say that they succeed, and which say whether."""
     flags, told = np.zeros((2, count), bool)
     for key in FLAGS:
         if key in info:
             fresh = np.asarray(info[f"_{key}"], bool) & ~told
-            flags[fresh] = [bool(value) for value in np.asarray(info[key])[fresh]]
+            flags[fresh] = [_truth(value, key, where) for value in np.asarray(info[key])[fresh]]
             told |= fresh
     return flags, told
+
+
+def _truth(value: Any, key: str, where: Environment) -> bool:
+    """What an environment says, if that is true or false: to Python, NaN and any word are true."""
+    found = np.asarray(value)
+    if found.size != 1 or found.dtype.kind not in "biuf" or found.item() not in (0, 1):
+        raise NotFinite(
+            f"{key} in the info of {where.id} must be true or false, not {_short(value)}, so that "
+            "nothing was recorded; mend the environment"
+        )
+    return bool(found.item())
 
 
 def _stretched(actions: np.ndarray, space: Any, bounds: ActionBounds | None) -> np.ndarray:
@@ -476,7 +490,8 @@ def first_observations(
 
 
 def _numbers(seen: Any) -> dict[str, np.ndarray]:
-    return {key: np.asarray(seen[key], np.float32) for key in KEYS}
+    with np.errstate(over="ignore"):  # what is too large is infinite, and refused as such
+        return {key: np.asarray(seen[key], np.float32) for key in KEYS}
 
 
 @contextmanager

@@ -70,11 +70,17 @@ def config_of(file: Path) -> CellConfig:
 def _training(file: Path) -> Training:
     try:
         training = Training.from_json(checkpoint.describe(file).get("training"))
-        check_seeds(training.seeds)
-        return training
     except ValueError as error:
         raise _damaged(file, error) from error
+    try:
+        check_seeds(training.seeds)
+    except GoatError as error:
+        raise _damaged(file, error) from None
+    return training
 
 
 def _damaged(file: Path, error: Exception) -> GoatError:
-    return GoatError(f"{file} is damaged or was written by another version of goatrl ({error})")
+    return GoatError(
+        f"{file} is damaged or was written by another version of goatrl ({error}); "
+        "delete it and rerun the suite"
+    )

@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import itertools
 import os
+import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -128,14 +129,16 @@ def read(folder: Path) -> EvaluatedRun:
     if "checksum" not in identity.about:
         raise GoatError(f"{folder} is not a run of `goat train`; only such runs can be compared")
     if not run.episodes_path.exists():
-        raise GoatError(f"{folder} is not evaluated yet; run: goat evaluate {folder}")
+        raise GoatError(
+            f"{folder} is not evaluated yet; run: goat evaluate {shlex.quote(str(folder))}"
+        )
     run.recorded()  # refused if it says nothing that could be compared
     episodes, about = run.read_episodes()
     step = run.step()
     if about.get("step", step) != step:
         raise GoatError(
             f"{folder} was evaluated at update {about['step']}, but is trained to {step} by now; "
-            f"run: goat evaluate {folder}"
+            f"run: goat evaluate {shlex.quote(str(folder))}"
         )
     # Of a run that was stopped, the updates that it has.
     so_far = dataclasses.replace(identity, about={**identity.about, "updates": step})

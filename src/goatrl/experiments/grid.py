@@ -25,6 +25,7 @@ import numpy as np
 
 from goatrl import algorithms, tasks
 from goatrl.data.problems import Problem, declared_symmetry, open_problem, seen_as
+from goatrl.disk.checkpoint import DoesNotFit
 from goatrl.disk.files import locked
 from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
@@ -411,7 +412,7 @@ def _agents(cell: PlannedCell, folder: Path) -> tuple[Training, TrainState]:
         return _as_they_are(cell)
     try:
         return agents.load(_file(cell, folder), _members(cell), cell.config)
-    except GoatError as error:
+    except DoesNotFit as error:
         raise GoatError(f"{error}; delete this file to retrain its agents") from None
 
 

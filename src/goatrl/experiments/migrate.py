@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from goatrl import algorithms
 from goatrl.disk.files import remove
 from goatrl.disk.identity import Identity, from_schema_1
+from goatrl.disk.reading import parquet
 from goatrl.experiments import curves, records
 from goatrl.learn.parameters import described
 from goatrl.runs.offline import composition
@@ -28,7 +27,7 @@ def migrate(folder: Path, revisions: Mapping[str, int]) -> dict[Path, Path]:
     moved = {}
     for path in sorted(folder.glob("*.parquet")):
         with records.reading(path) as file:
-            table = pq.read_table(file)
+            table = parquet(file).read(use_threads=False)
             ((kind, stored),) = records.contents(table.schema)
         if "schema" in stored:
             continue

@@ -21,7 +21,7 @@ from goatrl.data.sizes import check_fits_memory, of_parquet
 from goatrl.disk import checksum
 from goatrl.disk.files import locked, write_atomically
 from goatrl.disk.identity import Identity
-from goatrl.disk.reading import json_of, typed, unusable
+from goatrl.disk.reading import json_of, parquet, typed, unusable
 from goatrl.evaluation.episodes import as_episodes
 from goatrl.types import GoatError, Spec
 
@@ -245,8 +245,9 @@ def opened(
 ) -> Iterator[tuple[Identity, dict[str, Any], pa.Table]]:
     """A record of any kind: what decides it, what else it says, and its rows."""
     with reading(path) as file:
-        check_fits_memory(of_parquet(pq.ParquetFile(file)), path)
-        table = pq.read_table(file)
+        rows = parquet(file)
+        check_fits_memory(of_parquet(rows), path)
+        table = rows.read(use_threads=False)
         yield *about(path, table.schema, kind, beside), table.replace_schema_metadata()
 
 

@@ -60,7 +60,7 @@ def experiments(folders: Sequence[Path]) -> list[Experiment]:
         shown = [
             (suite, mine)
             for suite, mine in cells
-            if suite.name in made_for or _has_all_columns(suite, mine)
+            if (mine and suite.name in made_for) or _has_all_columns(suite, mine)
         ]
         found += [(path, suite, mine) for suite, mine in shown]
     in_folder, of_suite = (

@@ -112,7 +112,8 @@ LONGEST = 18  # letters of a label beside a chart
 
 def sections(folders: Sequence[Path]) -> list[Json]:
     """The runs of `goat train` among some folders that are evaluated: those of a folder that were
-    evaluated on the same tasks beside each other. One that cannot be read is left out, with a note.
+    evaluated on the same tasks beside each other. One that cannot be read is left out, with a note;
+    if none can be, that is the error.
     """
     found: dict[tuple[Path, frozenset[Any]], list[EvaluatedRun]] = {}
     left_out: dict[Path, list[str]] = {}
@@ -124,6 +125,9 @@ def sections(folders: Sequence[Path]) -> list[Json]:
                 found.setdefault((parent, comparison.rules(read)), []).append(read)
         except GoatError as error:
             left_out.setdefault(parent, []).append(f"left out: {error}")
+            unread = error
+    if left_out and not found:
+        raise unread
     parents, described = Counter(parent for parent, _ in found), []
     names = Counter(parent.name for parent in parents)
     for (parent, rules), runs in found.items():

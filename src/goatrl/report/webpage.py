@@ -37,7 +37,11 @@ def page(*places: Path) -> str:
     folders = [folder for place in places for folder in record_folders(place)]
     shown_by: list[OnPage] = [*presentations().values(), comparison]
     described = [section for each in presentations().values() for section in each.sections(folders)]
-    described += comparison.sections([run for place in places for run in run_folders(place)])
+    try:
+        described += comparison.sections([run for place in places for run in run_folders(place)])
+    except GoatError:
+        if not described:  # there is nothing else to show
+            raise
     if not described:
         where = ", ".join(map(str, places))
         raise GoatError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import shlex
 import signal
 import sys
 import threading
@@ -22,10 +23,10 @@ import pyarrow.parquet as pq
 
 from goatrl.data.sizes import check_fits_memory, of_parquet
 from goatrl.disk import checkpoint, checksum
-from goatrl.disk.claims import claimed
+from goatrl.disk.claims import claimed, working_in
 from goatrl.disk.files import sync, write_atomically, write_text
 from goatrl.disk.identity import Identity
-from goatrl.disk.reading import json_of, unusable
+from goatrl.disk.reading import json_of, parquet, text_of, unusable
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import as_episodes
 from goatrl.learn import normalize
@@ -186,7 +187,7 @@ class RunFolder:
         try:
             if not self.config_path.is_file():  # a pipe would be waited for
                 raise FileNotFoundError
-            stored = json_of(self.config_path.read_text())
+            stored = json_of(text_of(self.config_path))
             return Identity.from_json(stored, KIND, self.config_path, BESIDE)
         except (FileNotFoundError, NotADirectoryError):
             raise GoatError(
@@ -228,10 +229,13 @@ class RunFolder:
     def last_saved(self, members: Members, spec: Spec) -> TrainState:
         """The state of the run's agents in its checkpoint."""
         if not self.checkpoint_path.exists():
-            raise GoatError(
-                f"{self.folder} has no checkpoint yet: it stopped before its first save; rerun "
-                "its command"
+            busy = working_in(self.folder)
+            why = (
+                "it stopped before its first save; rerun its command"
+                if busy is None
+                else f"{busy} works there; wait for its first save"
             )
+            raise GoatError(f"{self.folder} has no checkpoint yet: {why}")
         return restore_agents(self.checkpoint_path, members, spec, self.agents_in)
 
     def read_episodes(self) -> tuple[pa.Table, dict[str, Any]]:
@@ -243,10 +247,12 @@ class RunFolder:
                 if not checksum.is_intact(file):  # Arrow may crash on what has changed
                     raise GoatError(
                         f"{self.episodes_path} has changed since it was written (its checksum "
-                        f"differs); delete it and run: goat evaluate {self.folder}"
+                        f"differs); delete it and run: goat evaluate "
+                        f"{shlex.quote(str(self.folder))}"
                     )
-                check_fits_memory(of_parquet(pq.ParquetFile(file)), self.episodes_path)
-                table = pq.read_table(file)
+                rows = parquet(file)
+                check_fits_memory(of_parquet(rows), self.episodes_path)
+                table = rows.read(use_threads=False)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise unusable(self.episodes_path, error, self._damaged_episodes(error)) from error
         try:
