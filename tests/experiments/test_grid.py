@@ -23,6 +23,7 @@ from goatrl.experiments.kinds.grid import Grid
 from goatrl.experiments.records import Training
 from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
+from goatrl.learn.parameters import hyperparameters
 from goatrl.robots.workers import Lost
 from goatrl.training import memory, offline
 from goatrl.types import Episodes, GoatError, TrainState, make_episodes
@@ -566,6 +567,26 @@ def test_every_column_of_every_suite_can_be_composed_and_told_apart(suite: suite
         group = tasks.get(name)
         composed = [grid._composition(column, group).digest() for column in suite.columns]
         assert len(set(composed)) == len(composed)
+
+
+@pytest.mark.parametrize(
+    ("column", "name", "number"),
+    [
+        ("GCIVL", "exp_advantage.beta", 10.0),
+        ("GCIQL", "ddpgbc.alpha", 1.0),
+        ("HIQL", "two_levels.beta", 3.0),
+        ("HIQL", "goal_mixes.steps", 10),
+        ("CRL", "ddpgbc.alpha", 3.0),
+        ("QRL", "ddpgbc.alpha", 0.3),
+    ],
+)
+def test_agents_have_ogbenchs_numbers_on_its_cube(column: str, name: str, number: float) -> None:
+    """Of the line of its hyperparameters.sh for cube-single-play."""
+    suite = suites.get("ogbench-cube")
+    composed = {
+        each.label: grid._compose(each, tasks.get("ogbench-cube")) for each in suite.columns
+    }
+    assert hyperparameters(composed[column])[name] == number
 
 
 @pytest.mark.parametrize(

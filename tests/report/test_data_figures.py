@@ -227,3 +227,15 @@ def test_regions_of_a_maze_have_walls_and_no_gripper() -> None:
         assert (-6.0, -6.0, 4.0, 4.0) in walls  # the corner at row and column 0
     words = [text.get_text() for text in figure.legends[0].get_texts()]
     assert words == ["starts", "goals", "kept by the IID filter", "walls"]
+
+
+def test_regions_of_a_cube_are_drawn_in_metres() -> None:
+    group = tasks.get("ogbench-cube-ood")
+    figure = data_figures.regions([group])
+    assert [axis.get_title() for axis in figure.axes][:2] == ["Seen · IID", "Unseen · OOD"]
+    for axis, least in zip(figure.axes, (-0.3, 0.14), strict=False):
+        starts, goals = (np.asarray(each.get_offsets()) for each in axis.collections[-2:])
+        assert -0.3 <= starts[:, 0].min() <= starts[:, 0].max() <= 0.1
+        assert least - 1e-9 <= goals[:, 0].min() <= goals[:, 0].max() <= 0.3 + 1e-9
+        for points in (starts, goals):
+            assert 0.3 <= points[:, 1].min() + 1e-9 <= points[:, 1].max() <= 0.55 + 1e-9

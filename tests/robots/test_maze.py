@@ -11,7 +11,8 @@ import pytest
 
 from goatrl import tasks
 from goatrl.data import cache, collect
-from goatrl.robots.maze import MEDIUM, Points, held_at_goal, make_world
+from goatrl.robots.maze import MEDIUM, Points, make_world
+from goatrl.robots.ogbench import held_at_goal
 from goatrl.tasks import ogbench
 from goatrl.tasks.ogbench import CORRIDOR, EVALUATED, OPEN, ROOM, SEEN, Cells, Navigation
 from goatrl.types import GoatError, make_episodes, reached

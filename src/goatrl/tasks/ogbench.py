@@ -1,5 +1,5 @@
-"""OGBench's point in a maze: its five evaluation tasks, and a split of ours whose data leaves out a
-part of the maze.
+"""OGBench's point in a maze and its arm with a cube: of each its five evaluation tasks, and a split
+of ours whose data leaves out a part of the maze, or of the table.
 
     column    0 1 2 3 4 5 6 7
     row 0     █ █ █ █ █ █ █ █
@@ -10,18 +10,25 @@ part of the maze.
         5     █ · █ · · █ x █       x  the corridor, which it does not show either
         6     █ · · · █ x x █
         7     █ █ █ █ █ █ █ █
+
+    y      −0.3                       0.1      0.3
+    x 0.3     ┌────────────────────────┬────────┐
+              │           ·            │   o    │       o  the side, which the data of the split
+    x 0.55    └────────────────────────┴────────┘          does not show
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 
 import numpy as np
 
+from goatrl.robots.cube import CENTRE, HEIGHT, SCALE, SINGLE, play, seen
 from goatrl.robots.maze import MEDIUM, Points
 from goatrl.tasks.panels import Surroundings
-from goatrl.tasks.regions import TOLERANCE
+from goatrl.tasks.regions import TOLERANCE, Box, everywhere
 from goatrl.tasks.types import Task, TaskGroup
 from goatrl.types import Episodes, Settings, make_episodes
 
@@ -182,4 +189,117 @@ SPLIT = TaskGroup(
     cut_from=NAVIGATE,
     panel=MazePanel,
 )
-GROUPS = (NAVIGATE, SPLIT)
+
+# The cube, on a table. All in metres and radians but goals.
+Place = tuple[float, float]  # x, y
+TABLE: tuple[Place, Place] = ((0.3, -0.3), (0.55, 0.3))  # corners of where it stands in the data
+GRIPPERS = ((0.25, -0.35, 0.2), (0.6, 0.35, 0.35))  # corners of where the gripper starts
+JITTER = 0.01  # on each axis, of where a task starts it
+# The evaluation tasks: from where to where.
+CARRIED: tuple[tuple[Place, Place], ...] = (
+    ((0.425, 0.1), (0.425, -0.1)),
+    ((0.35, 0.0), (0.5, 0.0)),
+    ((0.5, 0.0), (0.35, 0.0)),
+    ((0.35, -0.2), (0.5, 0.2)),
+    ((0.35, 0.2), (0.5, -0.2)),
+)
+BORDER = 0.1  # the data of the split shows cubes at smaller y
+NEAR = (TABLE[0], (TABLE[1][0], BORDER))
+# So far beyond the border that no goal is reached from before it.
+BEYOND = ((TABLE[0][0], BORDER + SINGLE.spec.goal_threshold / SCALE), TABLE[1])
+
+
+def starts_between(low: Place, high: Place) -> Box:
+    """The gripper anywhere, the cube between two corners, both turned at random."""
+    return Box((*GRIPPERS[0], -math.pi, *low, 0.0), (*GRIPPERS[1], math.pi, *high, 2.0 * math.pi))
+
+
+def goals_between(low: Place, high: Place) -> Box:
+    """Places on the table, as goals."""
+    ends = seen(np.array([(*low, HEIGHT), (*high, HEIGHT)])).tolist()
+    return Box(tuple(ends[0]), tuple(ends[1]))
+
+
+def around(place: Place) -> tuple[Place, Place]:
+    x, y = place
+    return (x - JITTER, y - JITTER), (x + JITTER, y + JITTER)
+
+
+@dataclasses.dataclass(frozen=True)
+class Play:
+    """OGBench's "play" data: an arm carries a cube to one random place after the other, by plans of
+    its oracle, with noise.
+    """
+
+    episodes: int = 1_000
+    steps: int = 1_000
+    noise: float = 0.1
+    smoothing: float = 0.5  # of the noise, over time
+    lot: int = 10  # episodes that are recorded together
+
+    @property
+    def recipe(self) -> str:
+        """All that decides the data but the seed."""
+        return f"{self} {SINGLE.physics}"
+
+    def describe(self, label: str) -> str:
+        return f"{label}: an arm carries a cube to one random place after the other, with noise"
+
+    def record(self, seed: int, number: int) -> Episodes:
+        """The lot with this number, which it decides with the seed."""
+        generator = np.random.default_rng([seed, number])
+        numbers = self.lot, self.steps, self.noise, self.smoothing
+        taken = play(SINGLE.world, generator, *numbers)
+        return make_episodes(*taken, taken.achieved[:, -1])
+
+
+class TablePanel:
+    """The table as one sees it who stands opposite the robot and looks down."""
+
+    names = ("y (m)", "x (m)")
+    caption = f"the data shows the cube at y ≤ {BORDER:g} m alone"
+
+    def __init__(self, group: TaskGroup) -> None:
+        self.surroundings = Surroundings(from_above=True)
+
+    def shown(self, starts: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return starts[:, [5, 4]], (goals / SCALE + np.array(CENTRE))[:, [1, 0]]
+
+    def in_space(self, points: np.ndarray) -> np.ndarray:
+        return seen(np.insert(points[..., ::-1], 2, HEIGHT, axis=-1))
+
+
+PLAY = TaskGroup(
+    "ogbench-cube",
+    "cube-single-play",
+    SINGLE,
+    SETTINGS,
+    SINGLE.spec,
+    tuple(
+        Task(
+            f"Task {number}",
+            "iid",
+            starts_between(*around(start)),
+            goals_between(goal, goal),
+            episodes=EPISODES,
+        )
+        for number, (start, goal) in enumerate(CARRIED, start=1)
+    ),
+    everywhere(3),
+    recording=Play(),
+)
+SIDE = TaskGroup(
+    "ogbench-cube-ood",
+    "cube-single-play, a side left out",
+    SINGLE,
+    SETTINGS,
+    SINGLE.spec,
+    (
+        Task("Seen", "iid", starts_between(*NEAR), goals_between(*NEAR), episodes=4 * EPISODES),
+        Task("Unseen", "ood", starts_between(*NEAR), goals_between(*BEYOND), episodes=4 * EPISODES),
+    ),
+    Box((-math.inf,) * 3, (math.inf, BORDER * SCALE, math.inf)),
+    cut_from=PLAY,
+    panel=TablePanel,
+)
+GROUPS = (NAVIGATE, SPLIT, PLAY, SIDE)
