@@ -43,7 +43,7 @@ from goatrl.types import ActionBounds, GoatError, Settings, Spec
 from helpers import ROOT, acting, linear, own_algorithms
 
 FORMATS = ("onnx", "numpy")
-# Every robot family: Reach; Push, PickAndPlace and Slide; the hand; and the point.
+# Every robot family: Reach; Push, PickAndPlace and Slide; the hand; the point; OGBench's arm.
 SPECS = sorted({group.spec for group in tasks.groups().values()}, key=str)
 SIZES = {
     f"{spec.observation_dim}/{spec.goal_dim}/{spec.action_dim}": dataclasses.replace(
@@ -143,8 +143,8 @@ def test_every_algorithm_on_every_robot(name: str, tmp_path: Path) -> None:
             assert_same(agents, 0, format, tmp_path)
 
 
-def test_the_robots_are_those_of_the_paper() -> None:
-    assert set(SIZES) == {"2/2/2", "10/3/4", "25/3/4", "63/15/20"}
+def test_the_robots_are_those_of_the_paper_and_of_ogbench() -> None:
+    assert set(SIZES) == {"2/2/2", "10/3/4", "25/3/4", "63/15/20", "28/3/5"}
 
 
 @pytest.mark.parametrize("format", FORMATS)

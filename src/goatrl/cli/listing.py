@@ -4,6 +4,7 @@ import dataclasses
 import textwrap
 
 from rich.table import Table
+from rich.text import Text
 from tyro.conf import Positional
 
 from goatrl import algorithms, tasks
@@ -46,14 +47,16 @@ class List:
     def _names(self) -> None:
         for kind, title in TITLES.items():
             names = "  ".join(row[0] for row in KINDS[kind]())
-            lines = textwrap.wrap(
-                names,
-                min(console.width, 100) - 2,
+            text = textwrap.fill(
+                f"{title}:  {names}",
+                min(console.width, 100),
+                subsequent_indent="  ",
                 break_on_hyphens=False,
                 break_long_words=False,
             )
-            console.print(title, style="bold")
-            console.print(textwrap.indent("\n".join(lines), "  "), highlight=False, soft_wrap=True)
+            shown = Text(text)
+            shown.stylize("bold", 0, len(title) + 1)
+            console.print(shown, soft_wrap=True)
         console.print("more about them: goat list algorithms | groups | suites | ALGORITHM")
 
     def _numbers(self, algorithm: str) -> None:
