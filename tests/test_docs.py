@@ -10,12 +10,15 @@ import pydoc
 import re
 import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import goatrl
 from goatrl import algorithms, cli, learn, tasks, types
 from goatrl.algorithms import registry
+from goatrl.data import problems
 from goatrl.experiments import curves, finetuning, grid, suites, timing
 from goatrl.learn import (
     contrastive,
@@ -31,6 +34,7 @@ from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
 from goatrl.tasks import registry as task_registry
+from goatrl.training import symmetry_check
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -82,6 +86,15 @@ def test_the_pages_with_commands_are_known() -> None:
         } >= {"bash", "python"}
 
 
+def quickened(text: str) -> str:
+    """What a page runs, with few updates, seeds, episodes, repetitions and points of a picture."""
+    text = re.sub(r"(--updates |\"updates\": )\d+", r"\g<1>40", text)
+    text = re.sub(r"(--seeds |\"seeds\": )[3-9]", r"\g<1>2", text)
+    text = re.sub(r"^(goat (?:evaluate|figure) .*--episodes) \d+", r"\1 4", text)
+    text = re.sub(r"^goat view ", "goat view --episodes 1 --size 96 ", text)
+    return re.sub(r"range\(\d{3}\)", "range(40)", text)
+
+
 # Minari's collector leaves temporary folders to the garbage collector.
 @pytest.mark.filterwarnings("ignore:Implicitly cleaning up:ResourceWarning")
 @pytest.mark.parametrize("page", EXECUTED, ids=lambda page: page.name)
@@ -90,15 +103,16 @@ def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
     monkeypatch.syspath_prepend(tmp_path)  # a reader's scripts find the files beside them
-    # Few updates and episodes: that a page runs is tested here, not what it finds.
+    # Little of everything: that a page runs is tested here, not what it finds.
+    little = {"updates": 40, "batch_size": 32}
     quick = {
-        name: dataclasses.replace(
-            group,
-            settings=dataclasses.replace(group.settings, updates=40),
-        )
+        name: dataclasses.replace(group, settings=dataclasses.replace(group.settings, **little))
         for name, group in tasks.groups().items()
     }
     monkeypatch.setattr(task_registry, "_GROUPS", quick)
+    monkeypatch.setattr(problems, "Settings", partial(types.Settings, **little))
+    monkeypatch.setattr(symmetry_check, "UPDATES", 300)
+    monkeypatch.setitem(goatrl.evaluate.__kwdefaults__, "count", 4)
     # what a page registers is forgotten after it
     monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
     for language, block in blocks(page):
@@ -107,11 +121,10 @@ def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             if name:
                 Path(name[1]).write_text(block)
             else:
-                exec(compile(block, page.name, "exec"), {"__name__": "page"})
+                exec(compile(quickened(block), page.name, "exec"), {"__name__": "page"})
         if language == "bash":
             for line in commands(block):
-                line = re.sub(r"--updates \d+", "--updates 40", line)
-                line = re.sub(r"^(goat evaluate .*--episodes) \d+", r"\1 4", line)
+                line = quickened(line)
                 assert cli.main(shlex.split(line, comments=True)[1:]) == 0, line
     gc.collect()  # whatever a page leaves behind is told here, not in another test
 

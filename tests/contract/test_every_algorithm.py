@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -47,10 +46,9 @@ FILES = {path.stem: path for path in EXAMPLES if "@register(" in path.read_text(
 
 
 @pytest.fixture(scope="module", params=(*sorted(algorithms.entries()), *FILES))
-def name(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every algorithm in turn. Its programs are forgotten after it: those of all fill gigabytes."""
-    yield request.param
-    jax.clear_caches()
+def name(request: pytest.FixtureRequest) -> str:
+    """Every algorithm in turn; those of one size share the programs that make networks."""
+    return request.param
 
 
 @cache
