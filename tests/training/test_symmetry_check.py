@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
+import jax
 import numpy as np
 import pytest
 
 from goatrl.learn import symmetry
+from goatrl.learn.networks import MLP
 from goatrl.training import symmetry_check
 from goatrl.types import Episodes, GoatError, make_episodes
 
@@ -52,6 +55,23 @@ def checked(about: dict, data: Episodes) -> symmetry_check.Checked:
 @pytest.fixture(scope="module")
 def data() -> Episodes:
     return pushed()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_is_fitted_twice() -> Iterator[None]:
+    """Most maps of these data are judged by the same model."""
+    fit, known = symmetry_check._fit, {}
+
+    def once(network: MLP, inputs: jax.Array, changes: jax.Array, key: jax.Array) -> MLP:
+        given = (*jax.tree.leaves(network), inputs, changes, jax.random.key_data(key))
+        name = b"".join(np.asarray(each).tobytes() for each in given)
+        if name not in known:
+            known[name] = fit(network, inputs, changes, key)
+        return known[name]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(symmetry_check, "_fit", once)
+        yield
 
 
 def without(space: str, column: str) -> dict:
