@@ -230,12 +230,13 @@ class RunFolder:
         """The state of the run's agents in its checkpoint."""
         if not self.checkpoint_path.exists():
             busy = working_in(self.folder)
-            why = (
-                "it stopped before its first save; rerun its command"
+            raise GoatError(
+                f"{self.folder} has no checkpoint yet: it stopped before its first save; rerun "
+                "its command"
                 if busy is None
-                else f"{busy} works there; wait for its first save"
+                else f"{self.folder} has no checkpoint yet: {busy} works there; wait for its first "
+                "save"
             )
-            raise GoatError(f"{self.folder} has no checkpoint yet: {why}")
         return restore_agents(self.checkpoint_path, members, spec, self.agents_in)
 
     def read_episodes(self) -> tuple[pa.Table, dict[str, Any]]:
