@@ -529,9 +529,10 @@ def select_cells(suite: Suite, cells: Iterable[Cell], folder: Path) -> list[Cell
     well, where a group leaves them no difference. A column that was added to a suite belongs to
     that suite alone.
     """
+    cells = list(cells)
     columns = {
         group.name: [(_composition(column, group), column.label) for column in suite.columns]
-        for group in map(tasks.get, suite.groups)
+        for group in map(tasks.get, {cell.config.group for cell in cells} & {*suite.groups})
     }
     found: dict[tuple[str, str], Cell] = {}
     for cell in cells:
