@@ -140,6 +140,8 @@ class Layout:
 
     achieved: tuple[int, ...]  # the achieved goal, one column for each of its numbers
     positions: tuple[int, ...] = ()  # other places, such as the gripper's, one after the other
+    # which numbers of a goal are heights that matter; None: nobody has said
+    vertical: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

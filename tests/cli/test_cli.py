@@ -8,6 +8,7 @@ import itertools
 import json
 import pickle
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.figure import Figure
 
 import goatrl
 from goatrl import algorithms, tasks
@@ -22,6 +24,7 @@ from goatrl import data as datasets
 from goatrl.evaluation.episodes import OnProgress, evaluate
 from goatrl.experiments import grid, records
 from goatrl.experiments.experiment import experiments
+from goatrl.report import figures
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Chunk, Diverged, Members
 from goatrl.types import Episodes, TrainState
@@ -349,6 +352,28 @@ def test_bench_skips_what_is_recorded(capsys: pytest.CaptureFixture[str]) -> Non
     assert (
         "goat bench pointreach --groups pointreach-non-expert-10" in Path("report.html").read_text()
     )
+
+
+def test_a_coverage_figure_has_the_columns_that_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robots = Path(__file__).parents[2] / "results" / "robots"
+    for name in ("bc", "gcsl"):
+        (record,) = robots.glob(f"push-left-right--{name}--*.parquet")
+        shutil.copy(record, tmp_path)
+    drawn: list[list[str]] = []
+
+    def coverage(rows: dict[str, dict[str, object]], columns: Sequence[str]) -> Figure:
+        drawn.append(list(columns))
+        return Figure()
+
+    monkeypatch.setattr(figures, "coverage", coverage)
+    command = ("figure", "coverage", str(tmp_path), "--out", str(tmp_path / "x.png"))
+    assert goat(*command) == 0
+    assert goat(*command, "--columns", "BC") == 0
+    assert drawn == [["GCSL", "BC"], ["BC"]]
+    assert goat(*command, "--columns", "GCS") == 2
+    assert "unknown column with maps 'GCS'; did you mean GCSL?" in error_line(capsys)
 
 
 def test_an_additional_column_belongs_to_one_suite(capsys: pytest.CaptureFixture[str]) -> None:

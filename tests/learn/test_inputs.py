@@ -37,6 +37,20 @@ def test_in_the_goal_frame_nothing_has_a_place_of_its_own():
     np.testing.assert_array_equal(np.concatenate(again, axis=1), seen)
 
 
+def test_upright_the_frame_moves_along_the_table_but_not_up():
+    view = View((2, 3), (0, 1), vertical=(1,))
+    seen = np.concatenate(view(OBSERVATION, GOAL, ACTION), axis=1)
+    # speed, the gripper from the block, the block's height, the goal from the block, the action
+    np.testing.assert_array_equal(seen, [[9.0, -3.0, -4.0, 6.0, 6.0, 14.0, 0.5]])
+
+    def moved(by):
+        observation = OBSERVATION + jnp.asarray([[*by, *by, 0.0]])
+        return np.concatenate(view(observation, GOAL + jnp.asarray([by]), ACTION), axis=1)
+
+    np.testing.assert_array_equal(moved([7.0, 0.0]), seen)
+    np.testing.assert_array_equal(moved([0.0, 7.0]) - seen, [[0, 0, 0, 7.0, 0, 0, 0]])
+
+
 def test_columns_keep_their_order_and_axes():
     view = View((3, 0), (2, 1))
     seen = np.concatenate(view(OBSERVATION, GOAL), axis=1)
@@ -46,10 +60,11 @@ def test_columns_keep_their_order_and_axes():
 
 
 @pytest.mark.parametrize(
-    ("inputs", "size"), [("absolute", 8), ("difference", 8), ("goal-frame", 6)]
+    ("inputs", "size"),
+    [("absolute", 8), ("difference", 8), ("goal-frame", 6), ("upright-frame", 7)],
 )
 def test_a_network_is_as_wide_as_what_it_sees(inputs, size):
-    shape = Architecture((3,), inputs=inputs, achieved=(2, 3), positions=(0, 1))
+    shape = Architecture((3,), inputs=inputs, achieved=(2, 3), positions=(0, 1), vertical=(1,))
     net = init_mlp(jax.random.key(0), 8, 1, shape)
     assert net.layers[0]["w"].shape == (size, 3)
     assert mlp(net, OBSERVATION, GOAL, ACTION).shape == (1, 1)
@@ -65,7 +80,8 @@ def test_the_network_is_applied_to_what_it_sees():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"inputs": "polar"}, "must be one of absolute, difference, goal-frame"),
+        ({"inputs": "polar"}, "must be one of absolute, difference, goal-frame, upright-frame"),
+        ({"inputs": "upright-frame", "achieved": (0, 1)}, "needs architecture.vertical"),
         ({"inputs": "difference"}, "needs architecture.achieved"),
         (
             {"inputs": "goal-frame", "achieved": (0, 1), "positions": (2, 3, 4)},
@@ -135,10 +151,10 @@ def test_columns_that_are_not_there_are_refused(achieved, positions, message):
 
 
 @pytest.mark.parametrize("name", ["goat", "gofar", "iql_her", "goat_rnd", "wgcsl_adsw", "cql_her"])
-@pytest.mark.parametrize("inputs", ["difference", "goal-frame"])
+@pytest.mark.parametrize("inputs", ["difference", "goal-frame", "upright-frame"])
 def test_every_part_trains_on_what_it_sees(name, inputs):
     built = algorithms.get(name).build(Settings(target_period=2))
-    shape = Architecture((8,), inputs=inputs, achieved=(1,), positions=(0,))
+    shape = Architecture((8,), inputs=inputs, achieved=(1,), positions=(0,), vertical=(0,))
     algorithm = dataclasses.replace(built, architecture=shape)
     data = episodes()
     run = offline.train(

@@ -162,6 +162,7 @@ def test_the_robots_are_those_of_the_paper_and_of_ogbench() -> None:
         {"inputs": "difference", "achieved": (0, 2, 1)},
         {"inputs": "goal-frame", "achieved": (4, 0, 2)},
         {"inputs": "goal-frame", "achieved": (5, 0, 2), "positions": (1, 3, 6)},
+        {"inputs": "upright-frame", "achieved": (4, 0, 2), "vertical": (2,)},
         *({"activation": each} for each in ("gelu", "tanh", "silu")),
         *({"activation": each, "layer_norm": True} for each in ("relu", "gelu", "tanh", "silu")),
         {"inputs": "difference", "achieved": (1, 2, 0), "layer_norm": True, "hidden": (32,)},

@@ -197,6 +197,7 @@ class FigureCoverage:
     Examples:
       goat figure coverage bench/robots --out coverage.pdf
       goat figure coverage bench/robots --group push-left-right --out coverage.png
+      goat figure coverage bench/robots --columns GOAT WGCSL --out two.png
     """
 
     folder: Positional[Path]
@@ -205,6 +206,8 @@ class FigureCoverage:
     """The image file (.png, .svg, .pdf)."""
     groups: Annotated[tuple[str, ...], arg(aliases=("--group",))] = ()
     """Task groups, one row each; all that have maps if omitted."""
+    columns: tuple[str, ...] = ()
+    """What to draw, by the headings of the suite's tables, in this order; all if omitted."""
     suite: str = "paper"
     """The suite whose records are drawn."""
 
@@ -227,12 +230,15 @@ class FigureCoverage:
                 f"the records{which} in {self.folder} have no coverage maps; create some with "
                 "`goat bench paper`"
             )
-        columns = [
+        known = [
             label
             for label in dict.fromkeys(cell.label for cell in cells)
             if any(label in row for row in rows.values())
         ]
-        figures.save(figures.coverage(rows, columns), self.out)
+        for label in self.columns:
+            if label not in known:
+                raise unknown("column with maps", label, known)
+        figures.save(figures.coverage(rows, self.columns or known), self.out)
         console.print(f"wrote {self.out}")
 
 

@@ -20,7 +20,7 @@ _MATRIX = jax.tree_util.DictKey("w")
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
 
 
-INPUTS = ("absolute", "difference", "goal-frame")
+INPUTS = ("absolute", "difference", "goal-frame", "upright-frame")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +33,13 @@ class View:
     # columns that are positions in the space of goals, one coordinate after the other, and are
     # seen relative to the achieved goal; None: all columns are seen as they are
     positions: tuple[int, ...] | None = None
+    # axes of the space of goals along which φ(s) is seen as it is nevertheless
+    vertical: tuple[int, ...] = ()
 
     def __call__(
         self, observation: jax.Array, goal: jax.Array, *others: jax.Array
     ) -> tuple[jax.Array, ...]:
-        """(s, g − φ(s), …), or the same with all positions as seen from φ(s)."""
+        """(s, g − φ(s), …), or the same with all positions as seen from φ(s), and its heights."""
         now = observation[:, np.array(self.achieved)]
         if self.positions is None:
             return observation, goal - now, *others
@@ -47,12 +49,14 @@ class View:
             for first in range(0, len(self.positions), size)
         ]
         as_they_are = [column for column in range(observation.shape[1]) if column not in self.axes]
-        return observation[:, np.array(as_they_are, int)], *positions, goal - now, *others
+        heights = [now[:, np.array(self.vertical)]] if self.vertical else []
+        kept = observation[:, np.array(as_they_are, int)]
+        return kept, *positions, *heights, goal - now, *others
 
     @property
     def fewer(self) -> int:
         """By how many numbers it is smaller than observation and goal."""
-        return 0 if self.positions is None else len(self.achieved)
+        return 0 if self.positions is None else len(self.achieved) - len(self.vertical)
 
     @property
     def axes(self) -> dict[int, int]:
@@ -66,9 +70,10 @@ class Architecture:
     """The shape of every network of an agent, and what it sees.
 
     `inputs` is what networks see of an observation s and a goal g: both (absolute), s and g − φ(s)
-    (difference), or s and g as seen from φ(s), the achieved goal (goal-frame). For the latter two,
-    `achieved` names the columns of s that are φ(s), and `positions` those of other places in the
-    space of goals.
+    (difference), s and g as seen from φ(s), the achieved goal (goal-frame), or the same with the
+    heights of φ(s) (upright-frame). For the latter three, `achieved` names the columns of s that
+    are φ(s), `positions` those of other places in the space of goals, and `vertical` the axes of
+    that space that are heights.
 
     An agent can have several `policies`. Each imitates the data for itself, and the agent does what
     they do on average: where the data says nothing, they disagree, and their mean errs less.
@@ -80,6 +85,7 @@ class Architecture:
     inputs: str = static(default="absolute")
     achieved: tuple[int, ...] | None = static(default=None)
     positions: tuple[int, ...] | None = static(default=None)
+    vertical: tuple[int, ...] | None = static(default=None)
     policies: int = static(default=1)
 
     @property
@@ -92,13 +98,19 @@ class Architecture:
                 f"architecture.inputs={self.inputs} needs architecture.achieved, the columns of an "
                 "observation that are the achieved goal; --inputs finds them"
             )
-        positions = (self.positions or ()) if self.inputs == "goal-frame" else None
+        positions = (self.positions or ()) if self.inputs.endswith("-frame") else None
+        vertical = (self.vertical or ()) if self.inputs == "upright-frame" else ()
+        if self.inputs == "upright-frame" and not vertical:
+            raise GoatError(
+                "architecture.inputs=upright-frame needs architecture.vertical, the numbers of a "
+                "goal that are heights, counted from 0"
+            )
         if positions and len(positions) % len(self.achieved):
             raise GoatError(
                 "architecture.positions must name as many columns as a goal has numbers, or a "
                 f"multiple of that, not {len(positions)}"
             )
-        return View(self.achieved, positions)
+        return View(self.achieved, positions, vertical)
 
     def __post_init__(self) -> None:
         if self.inputs not in INPUTS:
@@ -132,6 +144,12 @@ def check_view(algorithm: Any, spec: Spec) -> None:
         raise GoatError(
             f"architecture.achieved must name {spec.goal_dim} columns, one for each number of a "
             f"goal, not {len(view.achieved)}"
+        )
+    axes = set(view.vertical)
+    if len(axes) < len(view.vertical) or not axes <= set(range(spec.goal_dim)):
+        raise GoatError(
+            f"architecture.vertical must name different numbers of a goal, from 0 to "
+            f"{spec.goal_dim - 1}, not {', '.join(map(str, view.vertical))}"
         )
     if len(set(columns)) < len(columns) or not set(columns) <= set(range(spec.observation_dim)):
         raise GoatError(

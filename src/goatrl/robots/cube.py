@@ -149,5 +149,5 @@ SINGLE = CubeFamily(
     "cube-single",
     Spec(observation_dim=28, goal_dim=3, action_dim=5, horizon=200, goal_threshold=0.4),
     physics="ogbench 1.2.1",
-    layout=Layout(CUBE, GRIPPER),
+    layout=Layout(CUBE, GRIPPER, vertical=(2,)),
 )

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 PHYSICS = " mujoco 3.3.7, as recorded by the authors"
 REACH_SPEC = Spec(observation_dim=10, goal_dim=3, action_dim=4, horizon=49, goal_threshold=0.05)
 OBJECT_SPEC = Spec(observation_dim=25, goal_dim=3, action_dim=4, horizon=49, goal_threshold=0.05)
-REACH_LAYOUT = Layout((0, 1, 2))  # the gripper
-OBJECT_LAYOUT = Layout((3, 4, 5), (0, 1, 2))  # the object, and the gripper
+REACH_LAYOUT = Layout((0, 1, 2), vertical=(2,))  # the gripper
+OBJECT_LAYOUT = Layout((3, 4, 5), (0, 1, 2), vertical=(2,))  # the object, and the gripper
 ARM = 0.749  # y of the vertical plane through the base, in which the arm comes to rest
 
 

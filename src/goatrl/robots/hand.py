@@ -62,5 +62,5 @@ HAND = HandFamily(
         400, updates=160, batch_size=4_096, target_period=40, noise=0.1, random=0.1, cost=True
     ),
     finetuning=Finetuning(20),
-    layout=Layout(tuple(range(48, 63))),  # the fingertips
+    layout=Layout(tuple(range(48, 63)), vertical=()),  # the fingertips
 )

@@ -64,5 +64,5 @@ MEDIUM = MazeFamily(
     Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=1_000, goal_threshold=1.0),
     "medium",
     physics="ogbench 1.2.1",
-    layout=Layout((0, 1)),
+    layout=Layout((0, 1), vertical=()),
 )

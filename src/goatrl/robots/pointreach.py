@@ -20,6 +20,6 @@ POINT = JaxFamily(
     "point",
     Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=49, goal_threshold=1.0),
     step,
-    layout=Layout((0, 1)),
+    layout=Layout((0, 1), vertical=()),
     symmetry={"reflection": [{space: {axis: 0.0} for space in SPACES} for axis in "01"]},
 )
