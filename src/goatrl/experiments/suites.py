@@ -148,6 +148,19 @@ SECOND_ROUND = (
     one_setting(
         "upright, mirror, half", "upright-frame", symmetry=True, hindsight__probability=0.5
     ),
+    one_setting(
+        "upright, half, 5 policies",
+        "upright-frame",
+        hindsight__probability=0.5,
+        architecture__policies=5,
+    ),
+    one_setting(
+        "upright, mirror, half, 5 policies",
+        "upright-frame",
+        symmetry=True,
+        hindsight__probability=0.5,
+        architecture__policies=5,
+    ),
 )
 
 
@@ -460,19 +473,6 @@ SUITES = (
                 "frame, mirror, 5 policies", "goal-frame", symmetry=True, architecture__policies=5
             ),
             *SECOND_ROUND,
-            one_setting(
-                "upright, half, 5 policies",
-                "upright-frame",
-                hindsight__probability=0.5,
-                architecture__policies=5,
-            ),
-            one_setting(
-                "upright, mirror, half, 5 policies",
-                "upright-frame",
-                symmetry=True,
-                hindsight__probability=0.5,
-                architecture__policies=5,
-            ),
             Column("Expert", "expert"),
         ),
         {},
