@@ -587,7 +587,8 @@ class Batch:
     if it was not taken from later in the same episode. `mask` is 0 where the transition reaches the
     goal and 1 elsewhere: algorithms for which an episode ends at its goal multiply what they
     bootstrap by it. `ended` is 1 where the environment ended the episode short of its own goal, so
-    that no reward follows; None if the data has no such end.
+    that no reward follows; None if the data has no such end. `imitated` is 0 where the goal is for
+    values alone; None if there are no such rows.
 
     A sampler that draws more puts it into one of the three dictionaries: observations and goals are
     normalised like those above, `extras` are left as they are.
@@ -605,6 +606,7 @@ class Batch:
     mask: jax.Array
     offset: jax.Array
     ended: jax.Array | None = None
+    imitated: jax.Array | None = None
     extra_observations: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
     extra_goals: dict[str, jax.Array] = dataclasses.field(default_factory=dict)
     extras: dict[str, jax.Array] = dataclasses.field(default_factory=dict)

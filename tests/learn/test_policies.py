@@ -137,6 +137,25 @@ def test_regression_multiplies_its_weights():
     assert carry == ((), ())
 
 
+def test_regression_imitates_nothing_for_goals_of_values_alone():
+    net = init_mlp(KEY, 3, 1, SMALL)
+
+    def slope(batch):
+        gradients, _, metrics = WeightedBC().gradients(
+            *networks(net), (), None, batch, discount=0.9, step=STEP
+        )
+        return gradients, metrics
+
+    def first_row(batch):
+        return jax.tree.map(lambda leaf: leaf[:1], batch)
+
+    alone, alone_loss = slope(first_row(BATCH))
+    found, loss = slope(dataclasses.replace(BATCH, imitated=jnp.asarray([1.0, 0.0])))
+    np.testing.assert_allclose(loss["policy_loss"], alone_loss["policy_loss"] / 2, rtol=1e-6)
+    for mine, wanted in zip(jax.tree.leaves(found), jax.tree.leaves(alone), strict=True):
+        np.testing.assert_allclose(mine, wanted / 2, rtol=1e-5, atol=1e-8)
+
+
 def test_regression_asks_the_critics_about_the_policy_not_the_data():
     # Q = a. The policy says tanh(g) at both steps: V = V' = tanh(±0.5), A = r − (1 − γ) V.
     part = WeightedBC((ExpAdvantage(),))

@@ -110,6 +110,32 @@ def test_a_probability_in_between_mixes_both():
     np.testing.assert_array_equal(later, batch.observation[~kept, 1] + batch.offset[~kept])
 
 
+def test_a_share_of_goals_was_passed_and_is_for_values_alone(always):
+    data = labelled()
+    sampler = jax.jit(Hindsight(1.0, passed=0.3).sample, static_argnums=2)
+    batch = jax.tree.map(np.asarray, sampler(jax.random.key(0), data, SIZE, 0.1, data.rows))
+    passed = batch.imitated == 0.0
+    np.testing.assert_allclose(passed.mean(), 0.3, atol=0.014)
+    episode, step = batch.observation[passed].T
+    origin, earlier = np.divmod(batch.goal[passed, 0], 100)
+    np.testing.assert_array_equal(origin, episode)
+    np.testing.assert_array_equal(batch.offset[passed], 0)
+    np.testing.assert_array_equal(batch.reward[passed], 0.0)  # none of them comes again
+    for now in range(HORIZON):
+        found = np.bincount(earlier[step == now].astype(int), minlength=HORIZON + 1)
+        share = found / found.sum()
+        np.testing.assert_allclose(share[: now + 1], 1 / (now + 1), atol=0.04)
+        assert not found[now + 1 :].any()
+    # The others are what they are without any that was passed.
+    assert (batch.imitated[~passed] == 1.0).all()
+    for name in ("observation", "goal", "offset", "reward"):
+        np.testing.assert_array_equal(getattr(batch, name)[~passed], getattr(always, name)[~passed])
+
+
+def test_all_are_imitated_if_none_was_passed(always):
+    assert always.imitated is None
+
+
 def test_a_relabelled_goal_pays_when_the_next_step_achieves_it(always):
     # Achieved goals lie 1 apart and the threshold is 0.1: only the goal one step ahead is reached
     # by the action.

@@ -19,7 +19,7 @@ SETTINGS = Settings(updates=800, batch_size=64, target_period=4, polyak=0.8, alp
 
 
 def fit(
-    name: str, episodes: Episodes, threshold: float, updates: int, **changes: float
+    name: str, episodes: Episodes, threshold: float, updates: int, **changes: float | None
 ) -> tuple[object, TrainState]:
     algorithm = algorithms.get(name).build(SETTINGS)
     small = {"architecture.hidden": (64, 64), "percentile_selection.capacity": 5_000}
@@ -64,6 +64,39 @@ def test_values_of_the_corridor(name: str) -> None:
         axis=0
     )
     np.testing.assert_allclose(values, CORRIDOR_VALUES, atol=0.15)
+
+
+def pucks() -> Episodes:
+    """Pucks that are hit once, each harder than the one before, and slide on for three steps. They
+    pass where softer hits end. State: place and speed.
+    """
+    speeds = np.arange(1.0, 7.0)
+    steps = np.array([0.0, 3.0, 5.0, 6.0, 6.0, 6.0, 6.0, 6.0])  # of a hit of 1
+    places = speeds[:, None] * steps[None]
+    moves = np.diff(places, axis=1, append=places[:, -1:])
+    actions = np.zeros((len(speeds), len(steps) - 1, 1))
+    actions[:, 0, 0] = speeds / 10
+    observations = np.stack([places, moves], axis=-1)
+    return make_episodes(observations, places[..., None], actions, places[:, -1:])
+
+
+def test_goals_that_were_passed_teach_values_that_they_are_lost() -> None:
+    """Behind a goal nothing is to be had. Values that only know goals to come promise as much as
+    before it.
+    """
+    lost = np.array([[12.0, 0.0], [18.0, 0.0], [24.0, 0.0], [30.0, 0.0]])  # at rest, 6 behind
+    goals = lost[:, :1] - 6.0
+    promised = {}
+    for passed in (None, 0.3):
+        changes = {"discount": 0.8, "hindsight.passed": passed}
+        algorithm, state = fit("wgcsl", pucks(), 0.5, 1_500, **changes)
+        seen = state.normalizer.observation(jnp.asarray(lost))
+        goal = state.normalizer.goal(jnp.asarray(goals))
+        action = jnp.zeros((len(lost), 1))
+        values = algorithm.value.values(state.params["value"], seen, goal, action)
+        promised[passed] = float(np.abs(values).mean())
+    assert promised[0.3] < 0.5, promised
+    assert promised[None] > 1.5, promised
 
 
 def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:

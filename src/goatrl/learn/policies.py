@@ -130,6 +130,8 @@ class WeightedBC:
             factor, part_carry = part(part_carry, inputs)
             weight = weight * factor
             carries.append(part_carry)
+        if batch.imitated is not None:
+            weight = weight * batch.imitated
         metrics = (
             {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)} if self.weights else {}
         )

@@ -64,9 +64,15 @@ def _ended(
 class Hindsight:
     """With some probability g' = φ(s_i), i uniform in t+1 … T of the same episode, or else the
     episode's desired goal.
+
+    Such goals are all still to come, so that values never see one that was met and lost for good,
+    such as by a puck that slid past it: they promise success to whoever passes it. A share of
+    `passed` rows therefore has i uniform in 0 … t. Values learn from them, and no action is
+    imitated for a goal that it did not lead to.
     """
 
     probability: float = 1.0
+    passed: float | None = None
 
     def sample(
         self,
@@ -86,7 +92,14 @@ class Hindsight:
             episodes.desired(episode, step),
         )
         offset = jnp.where(relabelled, later - step, 0)
-        return transitions(episodes, episode, step, goal, offset, threshold)
+        if self.passed is None:
+            return transitions(episodes, episode, step, goal, offset, threshold)
+        back, whether = jax.random.split(jax.random.fold_in(key, 1))
+        passed = jax.random.uniform(whether, (size,)) < self.passed
+        earlier = jax.random.randint(back, (size,), 0, step + 1)
+        goal = jnp.where(passed[:, None], episodes.achieved[episodes.at(episode, earlier)], goal)
+        batch = transitions(episodes, episode, step, goal, jnp.where(passed, 0, offset), threshold)
+        return dataclasses.replace(batch, imitated=(~passed).astype(jnp.float32))
 
 
 @pytree
