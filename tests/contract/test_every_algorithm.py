@@ -103,9 +103,8 @@ def test_metrics_are_finite_and_named(name: str) -> None:
 
 
 def test_episodes_may_differ_in_length_and_in_how_they_end(name: str) -> None:
-    *_, last = offline.train(
-        [(build(name), SEEDS[0])], SPEC, UNEQUAL, updates=4, batch_size=16, interval=4
-    )
+    members = [(build(name), seed) for seed in SEEDS]  # as elsewhere: their networks are compiled
+    *_, last = offline.train(members, SPEC, UNEQUAL, updates=4, batch_size=16, interval=4)
     assert all(np.isfinite(values).all() for values in last.metrics.values())
     assert all(np.isfinite(leaf).all() for leaf in leaves(last.state.params))
 
