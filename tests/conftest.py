@@ -29,7 +29,9 @@ if jax.__version_info__[:2] == (0, 10):
 
 ROOT = Path(__file__).parents[1]
 LIBC = ctypes.CDLL(None)
-STATM, MEMORY = Path("/proc/self/statm"), 1.6e9  # bytes, after which a worker gives some back
+STATM = Path("/proc/self/statm")
+# Bytes, after which a worker gives some back: within a file, and between two.
+MEMORY, BETWEEN = 1.6e9, 1.1e9
 # Measured on a quiet machine: what takes more than about two seconds by itself, and is not the
 # arithmetic of tests/learn.
 SLOW = {
@@ -87,6 +89,9 @@ jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
+# Thousands of tests and all that they import are collected, none of which is garbage.
+gc.disable()
+
 REFERENCE_DATA = Path(
     os.environ.get("GOATRL_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "reference-data")
 )
@@ -99,18 +104,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_collection_finish() -> None:
+    """What is there now stays: nobody searches it for garbage, while there is garbage again."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _programs_are_forgotten() -> Iterator[None]:
-    """Hundreds of them fill gigabytes; what another module needs too comes from the cache."""
+    """Hundreds of them fill gigabytes. A few remain: the next file may need the same."""
     yield
-    _give_memory_back()
+    _give_memory_back(BETWEEN)
 
 
 @pytest.fixture(autouse=True)
 def _memory_is_bounded() -> Iterator[None]:
     yield
-    if STATM.exists() and int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > MEMORY:
-        _give_memory_back()
+    _give_memory_back(MEMORY)
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +131,10 @@ def _nothing_is_learned_from_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(estimate, "_file", lambda: file)
 
 
-def _give_memory_back() -> None:
+def _give_memory_back(limit: float) -> None:
+    """Where more than `limit` is held, or nobody knows."""
+    if STATM.exists() and int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") < limit:
+        return
     jax.clear_caches()
     if simulator := sys.modules.get("goatrl.robots.physics.simulator"):
         simulator._spare.clear()  # states of thousands of robots
