@@ -6,7 +6,7 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import jax
@@ -89,9 +89,6 @@ jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_compilation_cache_dir", str(ROOT / ".pytest_cache" / "xla"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
-# Thousands of tests and all that they import are collected, none of which is garbage.
-gc.disable()
-
 REFERENCE_DATA = Path(
     os.environ.get("GOATRL_REFERENCE_DATA", Path(__file__).parents[2] / "shared" / "reference-data")
 )
@@ -104,11 +101,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-def pytest_collection_finish() -> None:
-    """What is there now stays: nobody searches it for garbage, while there is garbage again."""
-    gc.enable()
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and all that they import stay: nobody searches them for garbage, neither
+    while they are collected nor afterwards.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)
