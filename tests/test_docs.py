@@ -30,6 +30,7 @@ from goatrl.learn import (
     values,
     weights,
 )
+from goatrl.learn.networks import Architecture
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
@@ -111,6 +112,9 @@ def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     }
     monkeypatch.setattr(task_registry, "_GROUPS", quick)
     monkeypatch.setattr(problems, "Settings", partial(types.Settings, **little))
+    sizes, *others = Architecture.__init__.__defaults__
+    assert sizes == (256, 256, 256)
+    monkeypatch.setattr(Architecture.__init__, "__defaults__", ((32, 32), *others))
     monkeypatch.setattr(symmetry_check, "UPDATES", 300)
     monkeypatch.setitem(goatrl.evaluate.__kwdefaults__, "count", 4)
     # what a page registers is forgotten after it
