@@ -18,6 +18,7 @@ from goatrl import tasks
 from goatrl.data import of_group
 from goatrl.experiments import estimate
 from goatrl.types import Episodes, make_episodes
+from helpers import keep_few_advantages
 
 # Each worker has one core of two; more threads of XLA would only wait for each other.
 os.environ["NPROC"] = "1"
@@ -133,6 +134,14 @@ def _nothing_is_learned_from_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """About how long something takes; nor do tests depend on what was learned before."""
     file = tmp_path.with_name(f"{tmp_path.name}-estimates") / "ratios.json"
     monkeypatch.setattr(estimate, "_file", lambda: file)
+
+
+@pytest.fixture(scope="module")
+def few_percentiles() -> Iterator[None]:
+    """For files whose tests train briefly."""
+    with pytest.MonkeyPatch.context() as patch:
+        keep_few_advantages(patch)
+        yield
 
 
 def _give_memory_back(limit: float) -> None:

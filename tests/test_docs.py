@@ -36,6 +36,7 @@ from goatrl.report import tables
 from goatrl.report import timing as times
 from goatrl.tasks import registry as task_registry
 from goatrl.training import symmetry_check
+from helpers import keep_few_advantages
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -115,6 +116,7 @@ def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     sizes, *others = Architecture.__init__.__defaults__
     assert sizes == (256, 256, 256)
     monkeypatch.setattr(Architecture.__init__, "__defaults__", ((32, 32), *others))
+    keep_few_advantages(monkeypatch)
     monkeypatch.setattr(symmetry_check, "UPDATES", 300)
     monkeypatch.setitem(goatrl.evaluate.__kwdefaults__, "count", 4)
     # what a page registers is forgotten after it
