@@ -6,7 +6,7 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import jax
@@ -18,6 +18,7 @@ from goatrl import tasks
 from goatrl.data import of_group
 from goatrl.experiments import estimate
 from goatrl.types import Episodes, make_episodes
+from helpers import keep_few_advantages
 
 # Each worker has one core of two; more threads of XLA would only wait for each other.
 os.environ["NPROC"] = "1"
@@ -29,7 +30,9 @@ if jax.__version_info__[:2] == (0, 10):
 
 ROOT = Path(__file__).parents[1]
 LIBC = ctypes.CDLL(None)
-STATM, MEMORY = Path("/proc/self/statm"), 1.6e9  # bytes, after which a worker gives some back
+STATM = Path("/proc/self/statm")
+# Bytes, after which a worker gives some back: within a file, and between two.
+MEMORY, BETWEEN = 1.6e9, 1.1e9
 # Measured on a quiet machine: what takes more than about two seconds by itself, and is not the
 # arithmetic of tests/learn.
 SLOW = {
@@ -99,18 +102,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests and all that they import stay: nobody searches them for garbage, neither
+    while they are collected nor afterwards.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _programs_are_forgotten() -> Iterator[None]:
-    """Hundreds of them fill gigabytes; what another module needs too comes from the cache."""
+    """Hundreds of them fill gigabytes. A few remain: the next file may need the same."""
     yield
-    _give_memory_back()
+    _give_memory_back(BETWEEN)
 
 
 @pytest.fixture(autouse=True)
 def _memory_is_bounded() -> Iterator[None]:
     yield
-    if STATM.exists() and int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > MEMORY:
-        _give_memory_back()
+    _give_memory_back(MEMORY)
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +136,18 @@ def _nothing_is_learned_from_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(estimate, "_file", lambda: file)
 
 
-def _give_memory_back() -> None:
+@pytest.fixture(scope="module")
+def few_percentiles() -> Iterator[None]:
+    """For files whose tests train briefly."""
+    with pytest.MonkeyPatch.context() as patch:
+        keep_few_advantages(patch)
+        yield
+
+
+def _give_memory_back(limit: float) -> None:
+    """Where more than `limit` is held, or nobody knows."""
+    if STATM.exists() and int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") < limit:
+        return
     jax.clear_caches()
     if simulator := sys.modules.get("goatrl.robots.physics.simulator"):
         simulator._spare.clear()  # states of thousands of robots

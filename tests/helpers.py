@@ -22,6 +22,7 @@ from goatrl.experiments.curves import Curve
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.learn.networks import MLP
 from goatrl.learn.parameters import described
+from goatrl.learn.weights import PercentileSelection
 from goatrl.runs.offline import Run, configure
 from goatrl.types import Batch, Spec, TrainState, pytree
 
@@ -218,6 +219,17 @@ def learning(
         course + rng.normal(0, 0.05, (seeds, 1)) * np.linspace(1, 0.4, evaluations), 0, 1
     )
     return rng.binomial(100, rates) / 100
+
+
+def keep_few_advantages(patch: pytest.MonkeyPatch) -> None:
+    """Percentiles are of the last 1,000 values, not of 50,000: in programs that are not optimised
+    these would take ten times as long as the rest of an update. It is for tests that compare
+    agents with each other, whatever they have learned.
+    """
+    usual = PercentileSelection.__init__.__defaults__
+    assert usual.count(50_000) == 1
+    fewer = tuple(1_000 if each == 50_000 else each for each in usual)
+    patch.setattr(PercentileSelection.__init__, "__defaults__", fewer)
 
 
 def goat(*arguments: object) -> int:

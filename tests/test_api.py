@@ -19,6 +19,8 @@ from goatrl.runs.offline import Run, configure
 from goatrl.types import GoatError
 from helpers import ROOT, goat
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 QUICK = {"updates": 8, "set": {"architecture.hidden": (8,)}}
 
 

@@ -10,7 +10,7 @@ import pydoc
 import re
 import shlex
 import shutil
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ import goatrl
 from goatrl import algorithms, cli, learn, tasks, types
 from goatrl.algorithms import registry
 from goatrl.data import problems
-from goatrl.experiments import curves, finetuning, grid, suites, timing
+from goatrl.experiments import curves, finetuning, grid, records, suites, timing
 from goatrl.learn import (
     contrastive,
     expectiles,
@@ -30,11 +30,13 @@ from goatrl.learn import (
     values,
     weights,
 )
+from goatrl.learn.networks import Architecture
 from goatrl.report import finetuning as tuning
 from goatrl.report import tables
 from goatrl.report import timing as times
 from goatrl.tasks import registry as task_registry
 from goatrl.training import symmetry_check
+from helpers import keep_few_advantages
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -111,6 +113,10 @@ def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     }
     monkeypatch.setattr(task_registry, "_GROUPS", quick)
     monkeypatch.setattr(problems, "Settings", partial(types.Settings, **little))
+    sizes, *others = Architecture.__init__.__defaults__
+    assert sizes == (256, 256, 256)
+    monkeypatch.setattr(Architecture.__init__, "__defaults__", ((32, 32), *others))
+    keep_few_advantages(monkeypatch)
     monkeypatch.setattr(symmetry_check, "UPDATES", 300)
     monkeypatch.setitem(goatrl.evaluate.__kwdefaults__, "count", 4)
     # what a page registers is forgotten after it
@@ -199,14 +205,20 @@ def test_every_function_that_the_docs_name_exists() -> None:
     assert learn.__doc__
 
 
+@cache
+def cells_of(folder: Path) -> list[records.Cell]:
+    """Most suites lie in the same folder of hundreds of records."""
+    return records.read_all(folder)
+
+
 @pytest.mark.parametrize(
     "written",
     sorted((ROOT / "results").glob("*/*/table.csv")),
     ids=lambda path: "/".join(path.parts[-3:-1]),
 )
 def test_published_tables_are_those_of_the_records(written: Path) -> None:
-    suite = suites.get(written.parent.name)
-    cells = grid.suite_cells(suite, written.parents[1])
+    suite, folder = suites.get(written.parent.name), written.parents[1]
+    cells = grid.select_cells(suite, cells_of(folder), folder)
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
     assert written.read_text() == tables.to_csv(by_metric)
     for metric, table in by_metric.items():

@@ -25,6 +25,8 @@ from goatrl.runs.offline import Run
 from goatrl.types import GoatError, Settings, make_episodes
 from helpers import error_line, goat
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 POINT = "pointreach-expert-10"
 REACH = "reach-left-right"
 MARKER = Path("executed")

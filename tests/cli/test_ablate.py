@@ -24,6 +24,8 @@ from goatrl.training.offline import Chunk, Diverged
 from goatrl.types import make_episodes
 from worlds import HORIZON, THRESHOLD
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 GROUP = "pointreach-expert-10"
 OWN = (
     "--data",

@@ -30,6 +30,8 @@ from goatrl.training.offline import Chunk, Diverged, Members
 from goatrl.types import Episodes, TrainState
 from helpers import error_line, goat, own_algorithms
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 COMMANDS = [
     ["list"],
     ["data", "make"],

@@ -12,6 +12,8 @@ import pytest
 from goatrl.experiments.loading import load_policy
 from helpers import ROOT, error_line, goat, own_algorithms
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 QUICK = ("--updates", 8, "--set", "architecture.hidden=16,16")
 POINT = "pointreach-expert-10"
 

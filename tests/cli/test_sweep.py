@@ -18,6 +18,8 @@ from goatrl.types import GoatError, make_episodes
 from helpers import error_line, goat
 from worlds import HORIZON, THRESHOLD
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 GROUP = "pointreach-non-expert-10"
 BRIEF = ("--group", GROUP, "--seeds", 2, "--updates", 40, "--batch-size", 16)
 SMALL = ("--set", "architecture.hidden=[8,8]")

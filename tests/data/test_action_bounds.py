@@ -27,6 +27,8 @@ from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
 from helpers import error_line, goat
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 WIDE = ActionBounds((0.0, -2.0), (4.0, 2.0))
 QUICK = {"updates": 20, "batch_size": 8, "set": {"architecture.hidden": (8,)}, "seeds": 1}
 

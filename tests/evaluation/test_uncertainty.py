@@ -17,6 +17,8 @@ from goatrl.learn.networks import Architecture, init_mlp, policy_action
 from goatrl.training.offline import init
 from goatrl.types import Episodes, GoatError, Settings, Spec, TrainState, pytree
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 
 @pytree
 class HandValue:

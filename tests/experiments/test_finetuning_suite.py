@@ -44,6 +44,8 @@ from goatrl.training.offline import Diverged
 from goatrl.types import Episodes, GoatError, make_episodes
 from helpers import goat, learning, made_by_hand, made_curve
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 HELD, NOT_HELD = Outcome.HELD, Outcome.NOT_HELD
 DDPG, OWN = SUITES["finetune-ddpg"], SUITES["finetune-own"]
 

@@ -29,6 +29,8 @@ from goatrl.training import memory, offline
 from goatrl.types import Episodes, GoatError, TrainState, make_episodes
 from helpers import made_by_hand
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 SUITE = suites.get("pointreach")
 GROUP = "pointreach-expert-10"
 

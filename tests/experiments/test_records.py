@@ -340,3 +340,21 @@ def test_columns_are_arrays() -> None:
     assert cell.column("success").dtype == bool
     assert cell.column("goal").shape == (6, 2)
     assert cell.column("task").tolist() == [r["task"] for r in ROWS]
+
+
+def test_columns_are_as_python_has_them() -> None:
+    """Kind by kind: those that Arrow hands over as they lie, and those that have gaps."""
+    unequal = [{**each, "task": each["task"] * (place + 1)} for place, each in enumerate(ROWS)]
+    gaps = [{**each, "split": None, "path": None} if each["seed"] == 4 else each for each in ROWS]
+    for rows in (ROWS, unequal, gaps, ROWS[:0]):
+        parts = [
+            pa.Table.from_pylist(rows[part], schema=SCHEMA) for part in (slice(2), slice(2, 6))
+        ]
+        cell = dataclasses.replace(CELL, episodes=pa.concat_tables(parts))
+        for name in SCHEMA.names:
+            if rows is gaps and name == "path":  # there is no array of paths of which some lack
+                continue
+            python = np.asarray([each[name] for each in rows])
+            found = cell.column(name)
+            np.testing.assert_array_equal(found, python)
+            assert found.dtype == python.dtype or not rows, name

@@ -16,6 +16,8 @@ from goatrl.training import offline
 from goatrl.types import GoatError, Layout, Settings, make_episodes
 from helpers import network
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 # gripper (2), block (2), speed
 OBSERVATION = jnp.asarray([[1.0, 2.0, 4.0, 6.0, 9.0]])
 GOAL = jnp.asarray([[10.0, 20.0]])

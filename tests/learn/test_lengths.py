@@ -25,6 +25,8 @@ from goatrl.training import offline
 from goatrl.types import Batch, Episodes, GoatError, Rows, Settings, make_episodes
 from helpers import make_batch
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 LENGTHS = (1, 2, 5)
 SIZE = 40_000
 SURE = 1e-3  # what a fixed seed must not fall below

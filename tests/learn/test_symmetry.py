@@ -18,6 +18,8 @@ from goatrl.learn.samplers import Hindsight
 from goatrl.training import offline
 from goatrl.types import GoatError, Spec, make_episodes
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 SPEC = Spec(observation_dim=3, goal_dim=2, action_dim=1, horizon=4, goal_threshold=0.1)
 REFLECTION = {
     "reflection": [

@@ -174,7 +174,7 @@ NEWER = [
     ("gciql", {}),
     ("hiql", {}),
     ("crl", {"ddpgbc.alpha": 0.3}),  # more of its own than imitation
-    ("qrl", {}),
+    ("qrl", {"quasimetric.groups": 8}),  # a line needs no more
     ("smore", {}),
     ("trl", {}),
 ]

@@ -42,6 +42,8 @@ from goatrl.training.offline import Members, init, prune_to_policy
 from goatrl.types import ActionBounds, GoatError, Settings, Spec
 from helpers import ROOT, acting, linear, own_algorithms
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 FORMATS = ("onnx", "numpy")
 # Every robot family: Reach; Push, PickAndPlace and Slide; the hand; the point; OGBench's arm.
 SPECS = sorted({group.spec for group in tasks.groups().values()}, key=str)

@@ -39,6 +39,8 @@ from goatrl.training.online import start
 from goatrl.types import Episodes, GoatError, TrainState, make_episodes
 from helpers import goat
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 GROUP = tasks.get("reach-left-right")
 SEEDS = (0, 3)
 UPDATES = 40

@@ -32,6 +32,8 @@ from goatrl.types import ActionBounds, GoatError, Settings, Spec, make_episodes
 from helpers import error_line, goat
 from worlds import HORIZON, THRESHOLD
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 SPEC = Spec(observation_dim=2, goal_dim=2, action_dim=2, horizon=HORIZON, goal_threshold=THRESHOLD)
 POINT = Environment("worlds:worlds/Point-v0")
 EPISODES = 12

@@ -30,6 +30,8 @@ from goatrl.training import memory, offline
 from goatrl.training.offline import Diverged
 from goatrl.types import Episodes, GoatError
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 GROUP = "pointreach-expert-10"
 
 

@@ -15,6 +15,8 @@ from goatrl.learn.parameters import override
 from goatrl.training import offline
 from goatrl.types import Episodes, GoatError, Settings, make_episodes
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 SETTINGS = Settings(batch_size=16, target_period=4, polyak=0.9)
 
 

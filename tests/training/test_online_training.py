@@ -28,6 +28,8 @@ from goatrl.training.online import (
 )
 from goatrl.types import Episodes, GoatError, Settings, make_episodes
 
+pytestmark = pytest.mark.usefixtures("few_percentiles")
+
 GROUP = tasks.get("reach-left-right")
 SCHEDULE = Schedule(episodes=3, updates=4, batch_size=8, capacity=7)
 MEMBERS = [(algorithms.get("ddpg_her").build(Settings(target_period=2)), seed) for seed in (0, 1)]

@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any, TypedDict
 
 from goatrl.disk.reading import typed
@@ -58,7 +59,7 @@ class Identity:
     about: Mapping[str, Any]
     beside: tuple[str, ...] = ()  # what of it decides nothing, such as where the data lies
 
-    @property
+    @cached_property  # records are compared with every column of every suite
     def facts(self) -> dict[str, Any]:
         """What decides the result; hyper-parameters at their default do not appear."""
         kept: dict[str, Any] = json.loads(json.dumps(self.about))
@@ -99,9 +100,7 @@ class Identity:
         return [name for name in mine if name in theirs and mine[name] != theirs[name]]
 
     def _other_numbers(self, other: Identity) -> list[str]:
-        mine, theirs = (
-            json.loads(json.dumps(each.about.get("hyperparameters", {}))) for each in (self, other)
-        )
+        mine, theirs = self._numbers, other._numbers
         defaults = {*self.about.get("defaults", ()), *other.about.get("defaults", ())}
         both = mine.keys() & theirs.keys()
         return [
@@ -109,6 +108,12 @@ class Identity:
             for name in dict.fromkeys([*mine, *theirs])
             if (mine[name] != theirs[name] if name in both else name not in defaults)
         ]
+
+    @cached_property
+    def _numbers(self) -> dict[str, Any]:
+        """All hyper-parameters, as JSON holds them."""
+        found: dict[str, Any] = json.loads(json.dumps(self.about.get("hyperparameters", {})))
+        return found
 
     def require(self, wanted: Identity, what: str, instead: str = "choose another --out") -> None:
         """Raise an error that names the difference, unless this is what was asked for."""

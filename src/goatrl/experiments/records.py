@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TypedDict
 
@@ -57,7 +58,7 @@ class CellConfig:
     def from_identity(cls, identity: Identity) -> CellConfig:
         return typed(cls, identity.about)
 
-    @property
+    @cached_property
     def composition(self) -> Identity:
         """Which algorithm it is, with which numbers, whatever it was trained on."""
         return composition(self.algorithm, self.hyperparameters, self.defaults)
@@ -147,7 +148,17 @@ class Cell:
         return np.array([values[chosen & (seeds == seed)].mean() for seed in self.seeds])
 
     def column(self, name: str) -> np.ndarray:
-        return np.asarray(self.episodes.column(name).to_pylist())
+        # Arrow's numbers and words as they lie are the same array a hundred times as fast.
+        found = self.episodes.column(name)
+        if not found.null_count:
+            if pa.types.is_string(found.type):
+                words = found.combine_chunks().dictionary_encode()
+                return np.asarray(words.dictionary.to_pylist())[words.indices.to_numpy()]
+            if pa.types.is_floating(found.type):
+                return found.to_numpy().astype(float)
+            if pa.types.is_integer(found.type) or pa.types.is_boolean(found.type):
+                return found.to_numpy()
+        return np.asarray(found.to_pylist())
 
 
 def add(folder: Path, cell: Cell) -> Cell:

@@ -8,6 +8,7 @@ name and its own (`uncertainty.w`, `q_ensemble.tau`).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -132,15 +133,25 @@ def _replace(part: Any, name: str, value: Number, prefix: str) -> Any:
 
 def _types(part: Any, field: dataclasses.Field) -> set[type]:
     """The plain types that a field declares, None among them; none where it declares others."""
-    try:
-        declared = typing.get_type_hints(type(part))[field.name]
-    except Exception:  # an annotation that cannot be evaluated, such as an import for types alone
+    declared = _annotations(part.__class__).get(field.name)
+    if declared is None:
         words = set(re.findall(r"\w+", str(field.type)))
         return {each for name, each in _PLAIN.items() if name in words}
     union = typing.get_origin(declared) in (typing.Union, UnionType)
     options = typing.get_args(declared) if union else (declared,)
     plain = {typing.get_origin(each) or each for each in options}  # tuple[int, ...] is a tuple
     return plain & set(_PLAIN.values())
+
+
+@functools.lru_cache(maxsize=256)  # a suite asks for those of the same few classes a thousand times
+def _annotations(part: type) -> dict[str, Any]:
+    """What the fields of a part declare; empty where an annotation cannot be evaluated, such as an
+    import for types alone.
+    """
+    try:
+        return typing.get_type_hints(part)
+    except Exception:
+        return {}
 
 
 def _as_declared(name: str, value: Number, types: set[type]) -> Number:
