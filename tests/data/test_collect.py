@@ -199,12 +199,12 @@ def test_data_filtered_by_its_end_starts_on_both_sides_and_ends_on_one() -> None
     assert 0.1 < started_left < 0.9
 
 
-@pytest.mark.parametrize("name", ["reach-left-right", "reach-near-far"])
-def test_a_dataset_is_the_one_that_is_listed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_is_the_one_that_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole recipe: expert, noise, share of random actions, waves, filter. Of the robots'
-    datasets the fastest to make.
+    datasets the fastest to make. What the others add to it are regions.
     """
     monkeypatch.setattr(collect, "WAVE", WAVE)
+    name = "reach-left-right"
     assert cache.make(tasks.get(name)).checksum() == cache.checksums()[name]
 
 

@@ -95,8 +95,8 @@ def test_goals_that_were_passed_teach_values_that_they_are_lost() -> None:
         action = jnp.zeros((len(lost), 1))
         values = algorithm.value.values(state.params["value"], seen, goal, action)
         promised[passed] = float(np.abs(values).mean())
-    assert promised[0.3] < 0.5, promised
-    assert promised[None] > 1.5, promised
+    assert promised[0.3] < 1.0, promised
+    assert promised[None] > 4.0, promised
 
 
 def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:

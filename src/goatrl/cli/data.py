@@ -7,7 +7,6 @@ from typing import Annotated
 import numpy as np
 from rich.markup import escape
 from rich.table import Table
-from scipy.spatial import KDTree
 from tyro.conf import Positional, arg
 
 from goatrl import data as datasets
@@ -435,6 +434,8 @@ def ranges(points: np.ndarray) -> str:
 
 def coverage(achieved: np.ndarray, goals: np.ndarray, threshold: float) -> float:
     """The share of goals that any step of any episode comes within the threshold of."""
+    from scipy.spatial import KDTree  # which every start of the program would wait for
+
     tree = KDTree(achieved.reshape(-1, achieved.shape[-1]))
     return float((tree.query(goals)[0] <= threshold).mean())
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
 from goatrl import tasks
 from goatrl.experiments import paper
@@ -212,7 +211,9 @@ def increment(after: np.ndarray, before: np.ndarray, level: float = LEVEL) -> In
     count, mean = len(added), float(added.mean())
     if count < 2:
         return Interval(mean, mean, mean)
-    reach = stats.t.ppf((1 + level) / 2, count - 1) * added.std(ddof=1) / np.sqrt(count)
+    from scipy import special  # which every start of the program would wait for
+
+    reach = special.stdtrit(count - 1, (1 + level) / 2) * added.std(ddof=1) / np.sqrt(count)
     return Interval(mean, mean - float(reach), mean + float(reach))
 
 
