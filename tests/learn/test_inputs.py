@@ -152,6 +152,14 @@ def test_columns_that_are_not_there_are_refused(achieved, positions, message):
         networks.check_view(agent, episodes().spec(0.1))
 
 
+@pytest.mark.parametrize("vertical", [(1,), (0, 0), (-1,)])
+def test_heights_that_a_goal_does_not_have_are_refused(vertical):
+    shape = Architecture(inputs="upright-frame", achieved=(1,), vertical=vertical)
+    agent = dataclasses.replace(algorithms.get("bc").build(Settings()), architecture=shape)
+    with pytest.raises(GoatError, match="must name different numbers of a goal, from 0 to 0"):
+        networks.check_view(agent, episodes().spec(0.1))
+
+
 @pytest.mark.parametrize("name", ["goat", "gofar", "iql_her", "goat_rnd", "wgcsl_adsw", "cql_her"])
 @pytest.mark.parametrize("inputs", ["difference", "goal-frame", "upright-frame"])
 def test_every_part_trains_on_what_it_sees(name, inputs):

@@ -140,8 +140,9 @@ def one_setting(
     return Column(label, "goat", {**ONE_SETTING, **different}, inputs, symmetry)
 
 
-# What is tried instead of it since the test groups have shown where the first choice fails: a frame
-# that keeps heights, and half of the goals relabelled, or goals that were passed.
+# The first choice, the goal frame with and without the mirror, failed on the test groups. These are
+# tried in its place: a frame that keeps heights, and half of the goals relabelled, or goals that
+# were passed.
 def candidates(word: str, numbers: Mapping[str, Number]) -> tuple[Column, ...]:
     """One setting with these numbers, with what was best in the first round."""
 
