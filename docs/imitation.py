@@ -1,9 +1,10 @@
 """How far from the expert's action agents are, on episodes that they were not trained on, by where
-the object is: the squared error of each of the action's numbers, and by how much they push it more
-towards the goal. No task is run and no evaluation goal is used.
+the object is: the squared error of each of the action's numbers, and how long their action is along
+the expert's (1 is as long). No task is run and no evaluation goal is used. Each --set is an agent.
 
     python docs/imitation.py pick-low-high --inputs absolute goal-frame upright-frame
-    python docs/imitation.py slide-near-far --relabel 1 0.5
+    python docs/imitation.py hand-near-far --set hindsight.probability=0.5 \\
+        --set hindsight.probability=0.5 weighted_bc.loss=distance
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ def parted(problem: Problem) -> tuple[Problem, np.ndarray]:
 def places(
     achieved: np.ndarray, goals: np.ndarray, threshold: float, fewest: int = FEWEST
 ) -> dict[str, np.ndarray]:
-    """Which states belong to which situation: (N, T, 3), (N, T, 3) → name → (N · T,)."""
+    """Which states belong to which situation: (N, T, 3), (N, T, 3) → name → (N · T,). Where more
+    than an object's place is achieved, there is one situation alone.
+    """
+    if achieved.shape[-1] > 3:
+        return {"all": np.ones(achieved.shape[:2], bool).reshape(-1)}
     at = np.linalg.norm(achieved - goals, axis=-1) < threshold
     untouched = np.linalg.norm(achieved - achieved[:, :1], axis=-1) < MOVED
     lifted = achieved[..., 2] > achieved[:, :1, 2] + LIFTED
@@ -62,11 +67,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("group", help="a group of Push, Pick or Slide, whose dataset is made")
+    parser.add_argument("group", help="a group of robots, whose dataset is made")
     parser.add_argument("--algorithm", default="wgcsl")
     parser.add_argument("--updates", type=int, default=4_000)
     parser.add_argument("--inputs", nargs="+", default=["absolute"])
-    parser.add_argument("--relabel", nargs="+", type=float, default=[1.0])
+    parser.add_argument("--set", nargs="+", action="append", metavar="NAME=VALUE")
     chosen = parser.parse_args()
 
     problem = goatrl.load_dataset(chosen.group)
@@ -78,29 +83,28 @@ def main() -> None:
     goals = np.repeat(np.asarray(whole.goals)[held_out][:, None], achieved.shape[1], axis=1)
     situations = places(achieved, goals, problem.spec.goal_threshold)
     seen, wanted = (each.reshape(-1, each.shape[-1]) for each in (observations, goals))
-    way = (goals - achieved).reshape(-1, 3)[:, :2]
-    towards = way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), MOVED)
     right = experts.get(tasks.get(chosen.group).family).act(seen.astype(np.float64), wanted)
-    for inputs, relabel in itertools.product(chosen.inputs, chosen.relabel):
+    for inputs, numbers in itertools.product(chosen.inputs, chosen.set or [[]]):
         agents = goatrl.train(
             chosen.algorithm,
             rest,
             seeds=1,
             updates=chosen.updates,
             inputs=inputs,
-            set={"hindsight.probability": relabel},
+            set=dict(each.split("=") for each in numbers),
         )
-        error = agents.policy(0)(seen, wanted) - right
-        excess = (error[:, :2] * towards).sum(1)
+        action = agents.policy(0)(seen, wanted)
+        error, along = (action - right) ** 2, action * right
         found = {
             name: {
                 "states": int(rows.sum()),
-                "squared error": np.round((error[rows] ** 2).mean(0), 3).tolist(),
-                "towards the goal": round(float(excess[rows].mean()), 3),
+                "squared error": round(float(error[rows].mean()), 4),
+                "of each number": np.round(error[rows].mean(0), 3).tolist(),
+                "length": round(float(along[rows].sum() / (right[rows] ** 2).sum()), 2),
             }
             for name, rows in situations.items()
         }
-        print(json.dumps({"inputs": inputs, "relabel": relabel, "by situation": found}))
+        print(json.dumps({"inputs": inputs, "set": numbers, "by situation": found}))
         sys.stdout.flush()
 
 

@@ -254,6 +254,7 @@ def test_adamw_pulls_weights_towards_zero():
             lambda: Agent(WeightedBC(), None, optimizer="sdg"),
             "optimizer must be one of adam, adamw",
         ),
+        (lambda: WeightedBC(loss="L1"), "loss must be one of square, distance, not 'L1'"),
         (lambda: Architecture(activation="relo"), "activation must be one of relu, gelu"),
         (lambda: Architecture(hidden=()), "at least one positive size"),
         (lambda: Architecture(hidden=(8, 0)), "at least one positive size"),

@@ -33,6 +33,7 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
         ("uncertainty.minimum", 0.5),
         ("uncertainty.tanh", True),
         ("uncertainty.capacity", 10_000),
+        ("weighted_bc.loss", "square"),
         ("q_ensemble.size", 2),
         ("q_ensemble.tau", None),
         ("cql_penalty.alpha", 1.0),
@@ -58,6 +59,7 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
 
 def test_missing_parts_have_no_names():
     assert list(hyperparameters(Agent(WeightedBC(), None))) == [
+        "weighted_bc.loss",
         "hindsight.probability",
         "hindsight.passed",
         "architecture.hidden",

@@ -70,11 +70,32 @@ def test_weight_zero_ignores_a_sample():
     np.testing.assert_array_equal(slope[1], [0.0, 0.0])
 
 
-def test_weighted_regression_has_no_slope_along_the_weight():
-    slope = jax.grad(policies.weighted_regression_loss, argnums=2)(
-        ACTION, DATA_ACTION, jnp.asarray([2.0, 4.0])
-    )
+@pytest.mark.parametrize("loss", policies.LOSSES.values())
+def test_weighted_regression_has_no_slope_along_the_weight(loss):
+    slope = jax.grad(loss, argnums=2)(ACTION, DATA_ACTION, jnp.asarray([2.0, 4.0]))
     np.testing.assert_array_equal(slope, [0.0, 0.0])
+
+
+@both_ways
+def test_weighted_distance_loss_and_slope_by_hand(wrap):
+    data_action = jnp.asarray([[3.0, 4.0], [1.0, -1.0]])  # 5 / √2 away, and met
+    value, slope = wrap(jax.value_and_grad(policies.weighted_distance_loss))(
+        ACTION, data_action, jnp.asarray([2.0, 4.0])
+    )
+    np.testing.assert_allclose(value, 5 / np.sqrt(2), rtol=1e-5)  # mean(2 · 5 / √2, 4 · 0)
+    # As long for a far action as for a near one: w / (2 √2) towards it, finite where it is met.
+    np.testing.assert_allclose(slope, [[-0.6 / np.sqrt(2), -0.8 / np.sqrt(2)], [0, 0]], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("loss", "centre"), [("square", 0.325), ("distance", 0.1)])
+def test_where_a_loss_is_least_for_an_action_with_random_ones_among_it(loss, centre):
+    # Seven of ten do the same: their mean is drawn to the others, their median stays.
+    data = jnp.asarray([[0.1]] * 7 + [[1.0], [0.9], [0.65]])
+    tried = jnp.linspace(-1.0, 1.0, 401)
+    losses = jax.vmap(lambda a: policies.LOSSES[loss](jnp.full((10, 1), a), data, jnp.ones(10)))(
+        tried
+    )
+    np.testing.assert_allclose(tried[jnp.argmin(losses)], centre, atol=1e-6)
 
 
 CRITICS = jnp.asarray([[1.0, 2.0], [3.0, 6.0]])  # means (2, 4), standard deviations (1, 2)
@@ -120,6 +141,13 @@ def test_regression_without_weights_is_plain_imitation(wrap):
     np.testing.assert_allclose(gradients.layers[0]["b"], [0.5], rtol=1e-6)  # −(0.5 − 1)
     assert carry == ()
     assert set(metrics) == {"policy_loss"}
+
+
+def test_regression_by_distance_is_towards_all_actions_alike():
+    run = WeightedBC(loss="distance").gradients
+    gradients, _, metrics = run(*networks(IDLE), (), None, BATCH, 0.98, STEP)
+    np.testing.assert_allclose(metrics["policy_loss"], 0.75, rtol=1e-6)  # mean(0.5, 1)
+    np.testing.assert_allclose(gradients.layers[0]["b"], [0.0], atol=1e-6)  # −½ (1 − 1)
 
 
 def test_regression_multiplies_its_weights():

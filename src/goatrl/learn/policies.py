@@ -30,7 +30,7 @@ from goatrl.learn.networks import (
 )
 from goatrl.learn.values import Value
 from goatrl.learn.weights import ExpAdvantage, Weight, WeightInputs
-from goatrl.types import Batch, Metrics, Pytree, Spec, pytree
+from goatrl.types import Batch, GoatError, Metrics, Pytree, Spec, pytree, static
 
 
 class Policy(Protocol):
@@ -55,6 +55,21 @@ def weighted_regression_loss(
     2).
     """
     return jnp.mean(jax.lax.stop_gradient(weight) * jnp.mean((data_action - action) ** 2, axis=-1))
+
+
+def weighted_distance_loss(
+    action: jax.Array, data_action: jax.Array, weight: jax.Array
+) -> jax.Array:
+    """E w · √ mean_d (a − π(s, g))². Of one state and goal it is least at the geometric median of
+    the actions, which is where most of them are; the square is least at their mean, which random
+    ones among them draw away.
+    """
+    square = jnp.mean((data_action - action) ** 2, axis=-1)
+    distance = jnp.sqrt(square + 1e-12)  # the slope of a bare √ at 0 is infinite
+    return jnp.mean(jax.lax.stop_gradient(weight) * distance)
+
+
+LOSSES = {"square": weighted_regression_loss, "distance": weighted_distance_loss}
 
 
 def lower_confidence_bound(values: jax.Array, pessimism: Any) -> jax.Array:
@@ -93,6 +108,11 @@ class WeightedBC:
     """
 
     weights: tuple[Weight, ...] = ()
+    loss: str = static(default="square")
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise GoatError(f"loss must be one of {', '.join(LOSSES)}, not '{self.loss}'")
 
     def init(self, key: jax.Array, spec: Spec, architecture: Architecture) -> Pytree:
         keys = jax.random.split(key, max(len(self.weights), 1))
@@ -135,7 +155,7 @@ class WeightedBC:
         metrics = (
             {"advantage": jnp.mean(advantage), "weight": jnp.mean(weight)} if self.weights else {}
         )
-        imitation = jax.value_and_grad(weighted_regression_loss)
+        imitation = jax.value_and_grad(LOSSES[self.loss])
         if several:  # each for itself, all from the same weights
             imitation = jax.vmap(imitation, in_axes=(0, None, None))
         loss, slope = imitation(actions, batch.action, weight)
