@@ -190,6 +190,11 @@ FOURTH_CHOICE = tuple(
     one_setting(label, "upright-frame", symmetry, hindsight__passed=0.3)
     for label, symmetry in (("upright, passed", False), ("upright, mirror, passed", True))
 )
+# What inputs and symmetry change by themselves: the paper's settings for each group with them.
+TUNED_BY_GROUP = tuple(
+    Column(label, "goat", inputs="upright-frame", symmetry=symmetry)
+    for label, symmetry in (("GOAT, upright", False), ("GOAT, upright, mirror", True))
+)
 
 
 # Newer methods, in the setting of all algorithms here: networks, inputs, γ, optimiser, targets and
@@ -523,6 +528,7 @@ SUITES = (
             *SECOND_CHOICE,
             *THIRD_ROUND,
             *FOURTH_CHOICE,
+            *TUNED_BY_GROUP,
             Column("Expert", "expert"),
         ),
         {},
