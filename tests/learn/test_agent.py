@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import optax
 import pytest
 
 from goatrl.learn import normalize
-from goatrl.learn.agent import Agent, actor_critic, weighted_regression
+from goatrl.learn.agent import Agent, actor_critic, average_share, weighted_regression
 from goatrl.learn.networks import Architecture
 from goatrl.learn.policies import DDPGObjective, WeightedBC
 from goatrl.learn.values import DualValue, QEnsemble
@@ -187,6 +188,53 @@ def test_update_target_is_one_polyak_step_of_all_targets(wrap):
 def test_update_target_at_its_ends(keep, expected):
     state = dataclasses.replace(AGENT, polyak=keep).update_target(state_of(AGENT))
     np.testing.assert_allclose(state.target["policy"].layers[0]["b"], [expected], atol=1e-7)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["plain", "jit"])
+def test_an_agent_that_averages_acts_with_the_average_of_its_policy(wrap):
+    agent = dataclasses.replace(AGENT, averaging=0.4, target_period=2)
+    params = PARAMS | {"policy": linear(0.0, 0.0, bias=1.0)}
+    average = linear(0.0, 0.0, bias=0.5)
+    state = state_of(agent, params, TARGET | {"average": average}, step=10)
+    moved = wrap(agent.update_target)(state)
+    np.testing.assert_allclose(
+        moved.target["average"].layers[0]["b"], [0.75], rtol=1e-6
+    )  # 0.5 · 0.5 + 0.5 · 1, since 2 / (0.4 · 10) = 0.5
+    plain = AGENT.update_target(state_of(AGENT, params))
+    jax.tree.map(
+        partial(np.testing.assert_allclose, rtol=1e-6),
+        {name: moved.target[name] for name in plain.target},
+        plain.target,
+    )
+    at = jnp.zeros((1, 1)), jnp.zeros((1, 1))
+    np.testing.assert_allclose(agent.act(state, *at), [[0.4621172]], rtol=1e-6)  # tanh(½)
+
+
+@pytest.mark.parametrize("period", [1, 4])
+def test_an_average_spans_a_share_of_all_updates(period):
+    steps = np.arange(period, 2_001, period)
+    counts = np.zeros(len(steps))
+    for place, step in enumerate(steps):
+        share = float(average_share(jnp.asarray(step), period, 0.25))
+        counts *= 1.0 - share
+        counts[place] = share
+    expected = steps**3.0 / (steps**3.0).sum()  # 1 / 0.25 − 1
+    np.testing.assert_allclose(counts.sum(), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(counts, expected, atol=0.01 * expected.max())
+
+
+def test_an_average_begins_as_the_policy_and_does_not_change_what_is_learned():
+    agent = dataclasses.replace(AGENT, averaging=0.1)
+    states = [each.init(KEY, SPEC) for each in (AGENT, agent)]
+    jax.tree.map(
+        np.testing.assert_array_equal, states[1].target["average"], states[1].params["policy"]
+    )
+    for _ in range(2):
+        states = [
+            each.update_target(each.update(state, BATCH, KEY)[0])
+            for each, state in zip((AGENT, agent), states, strict=True)
+        ]
+    jax.tree.map(np.testing.assert_array_equal, states[0].params, states[1].params)
 
 
 def test_act_uses_the_online_policy():

@@ -40,6 +40,7 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
         ("cql_penalty.actions", 20),
         ("hindsight.probability", 1.0),
         ("hindsight.passed", None),
+        ("hindsight.random", None),
         ("architecture.hidden", (256, 256, 256)),
         ("architecture.activation", "relu"),
         ("architecture.layer_norm", False),
@@ -52,6 +53,7 @@ def test_names_and_values_in_the_order_in_which_they_are_written(agent):
         ("learning_rate", 5e-4),
         ("polyak", 0.95),
         ("target_period", 20),
+        ("averaging", None),
         ("optimizer", "adam"),
         ("symmetry", ""),
     ]
@@ -62,6 +64,7 @@ def test_missing_parts_have_no_names():
         "weighted_bc.loss",
         "hindsight.probability",
         "hindsight.passed",
+        "hindsight.random",
         "architecture.hidden",
         "architecture.activation",
         "architecture.layer_norm",
@@ -74,6 +77,7 @@ def test_missing_parts_have_no_names():
         "learning_rate",
         "polyak",
         "target_period",
+        "averaging",
         "optimizer",
         "symmetry",
     ]

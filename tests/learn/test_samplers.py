@@ -132,6 +132,36 @@ def test_a_share_of_goals_was_passed_and_is_for_values_alone(always):
         np.testing.assert_array_equal(getattr(batch, name)[~passed], getattr(always, name)[~passed])
 
 
+@pytest.mark.parametrize("passed", [None, 0.5])
+def test_a_share_of_goals_is_random_and_for_values_alone(passed):
+    data = labelled()
+
+    def sample(**shares):
+        sampler = jax.jit(Hindsight(1.0, passed=passed, **shares).sample, static_argnums=2)
+        return jax.tree.map(np.asarray, sampler(jax.random.key(0), data, SIZE, 0.1, data.rows))
+
+    batch, without = sample(random=0.4), sample()
+    changed = (batch.goal != without.goal).any(axis=1)
+    assert (batch.imitated[changed] == 0.0).all()
+    was_imitated = np.ones(SIZE) if passed is None else without.imitated
+    kept = batch.imitated == was_imitated
+    np.testing.assert_allclose(1.0 - kept.mean(), 0.4 * was_imitated.mean(), atol=0.014)
+    for name in ("observation", "goal", "offset", "reward"):
+        np.testing.assert_array_equal(
+            getattr(batch, name)[kept], getattr(without, name)[kept], err_msg=name
+        )
+    random = ~kept
+    np.testing.assert_array_equal(batch.offset[random], 0)
+    # Each place of each episode is as likely, wherever the transition is.
+    places, counts = np.unique(batch.goal[random, 0], return_counts=True)
+    np.testing.assert_array_equal(
+        places, [100 * each + step for each in range(COUNT) for step in range(HORIZON + 1)]
+    )
+    np.testing.assert_allclose(counts / random.sum(), 1 / len(places), atol=0.013)
+    own = batch.goal[random, 0] // 100 == batch.observation[random, 0]
+    np.testing.assert_allclose(own.mean(), 1 / COUNT, atol=0.03)
+
+
 def test_all_are_imitated_if_none_was_passed(always):
     assert always.imitated is None
 

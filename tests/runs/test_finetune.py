@@ -111,9 +111,14 @@ def agents(run: OnlineRun) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("by", finetune.WAYS)
-@pytest.mark.parametrize("algorithm", ["goat", "wgcsl", "gcsl", "cql_her"])
-def test_agents_begin_as_they_came(tmp_path: Path, algorithm: str, by: str) -> None:
-    run = trained(tmp_path, algorithm)
+@pytest.mark.parametrize(
+    ("algorithm", "overrides"),
+    [("goat", {}), ("wgcsl", {}), ("gcsl", {}), ("cql_her", {}), ("wgcsl", {"averaging": 0.1})],
+)
+def test_agents_begin_as_they_came(
+    tmp_path: Path, algorithm: str, overrides: dict[str, Any], by: str
+) -> None:
+    run = trained(tmp_path, algorithm, overrides=overrides)
     members, state = run.restore()
     plan = finetune.plan(run, by)
     assert [seed for _, seed in plan.members] == list(SEEDS)

@@ -5,6 +5,7 @@ paper is one of these.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +30,16 @@ from goatrl.types import (
     static,
 )
 
+AVERAGE = "average"  # of the policy's networks, beside the targets
 OPTIMIZERS = {"adam": optax.adam, "adamw": optax.adamw}
+
+
+def average_share(step: jax.Array, period: int, averaging: Any) -> jax.Array:
+    """min(1, p / (σ t)): what of the newest networks enters their average at update t, every p
+    updates. Those at update u then count as u^(1/σ − 1), so that the average spans about the last
+    σ t of t updates, however many there will be.
+    """
+    return jnp.minimum(1.0, period / (averaging * step))
 
 
 @pytree
@@ -42,6 +52,7 @@ class Agent:
     learning_rate: float = 5e-4
     polyak: float = 0.95
     target_period: int = static(default=20)
+    averaging: float | None = None  # over which share of the updates the policy that acts is a mean
     optimizer: str = static(default="adam")
     symmetry: str = static(default="")  # of the problem, as `learn.symmetry` reads it
 
@@ -61,7 +72,7 @@ class Agent:
         return TrainState(
             step=jnp.zeros((), jnp.int32),
             params=params,
-            target=jax.tree.map(jnp.copy, params),
+            target=jax.tree.map(jnp.copy, params | self._averaged(params["policy"])),
             optimizer=self._optimizer().init(params),
             weight_state=self.policy.init(weight_key, spec, shape),
             normalizer=normalize.identity(spec),
@@ -93,14 +104,24 @@ class Agent:
         return state, metrics
 
     def update_target(self, state: TrainState) -> TrainState:
-        """Polyak step: target ← polyak · target + (1 − polyak) · online."""
-        return dataclasses.replace(
-            state,
-            target=optax.incremental_update(state.params, state.target, 1.0 - self.polyak),
-        )
+        """Polyak step: target ← polyak · target + (1 − polyak) · online. With `averaging`, also
+        one of the policy's average, with a share that falls as the updates add up.
+        """
+        targets = {name: state.target[name] for name in state.params}
+        targets = optax.incremental_update(state.params, targets, 1.0 - self.polyak)
+        if self.averaging is not None:
+            share = average_share(state.step, self.target_period, self.averaging)
+            targets[AVERAGE] = optax.incremental_update(
+                state.params["policy"], state.target[AVERAGE], share
+            )
+        return dataclasses.replace(state, target=targets)
 
     def act(self, state: TrainState, observation: jax.Array, goal: jax.Array) -> jax.Array:
-        return self.action(state.params["policy"], observation, goal)
+        return self.action(self.acting(state), observation, goal)
+
+    def acting(self, state: TrainState) -> Pytree:
+        """The policy's networks that act: the newest, or their average."""
+        return state.params["policy"] if self.averaging is None else state.target[AVERAGE]
 
     def init_policy(self, key: jax.Array, spec: Spec) -> Pytree:
         """The networks of the policy; a subclass may have others than one."""
@@ -109,6 +130,9 @@ class Agent:
     def action(self, policy: Pytree, observation: jax.Array, goal: jax.Array) -> jax.Array:
         """π(s, g) of these networks: (B, action_dim)."""
         return policy_action(policy, observation, goal)
+
+    def _averaged(self, policy: Pytree) -> dict[str, Pytree]:
+        return {} if self.averaging is None else {AVERAGE: policy}
 
     def _optimizer(self) -> optax.GradientTransformation:
         return OPTIMIZERS[self.optimizer](self.learning_rate)

@@ -65,14 +65,16 @@ class Hindsight:
     """With some probability g' = φ(s_i), i uniform in t+1 … T of the same episode, or else the
     episode's desired goal.
 
-    Such goals are all still to come, so that values never see one that was met and lost for good,
-    such as by a puck that slid past it: they promise success to whoever passes it. A share of
-    `passed` rows therefore has i uniform in 0 … t. Values learn from them, and no action is
-    imitated for a goal that it did not lead to.
+    Goals of hindsight are all still to come, so that values never see one that was met and lost for
+    good, such as by a puck that slid past it, nor one that was missed: they promise success to
+    whoever goes its way. A share of `passed` rows therefore has i uniform in 0 … t, and of the
+    other rows a share of `random` has what any episode achieved at any step. Values learn from
+    them, and no action is imitated for a goal that it did not lead to.
     """
 
     probability: float = 1.0
     passed: float | None = None
+    random: float | None = None
 
     def sample(
         self,
@@ -92,14 +94,24 @@ class Hindsight:
             episodes.desired(episode, step),
         )
         offset = jnp.where(relabelled, later - step, 0)
-        if self.passed is None:
+        if self.passed is None and self.random is None:
             return transitions(episodes, episode, step, goal, offset, threshold)
-        back, whether = jax.random.split(jax.random.fold_in(key, 1))
-        passed = jax.random.uniform(whether, (size,)) < self.passed
-        earlier = jax.random.randint(back, (size,), 0, step + 1)
-        goal = jnp.where(passed[:, None], episodes.achieved[episodes.at(episode, earlier)], goal)
-        batch = transitions(episodes, episode, step, goal, jnp.where(passed, 0, offset), threshold)
-        return dataclasses.replace(batch, imitated=(~passed).astype(jnp.float32))
+        elsewhere = jnp.zeros(size, bool)
+        if self.random is not None:
+            other, when, whether = jax.random.split(jax.random.fold_in(key, 2), 3)
+            elsewhere = jax.random.uniform(whether, (size,)) < self.random
+            anywhere = episodes.achieved[episodes.draw_place(other, when, size, rows)]
+            goal = jnp.where(elsewhere[:, None], anywhere, goal)
+        if self.passed is not None:
+            back, whether = jax.random.split(jax.random.fold_in(key, 1))
+            passed = jax.random.uniform(whether, (size,)) < self.passed
+            earlier = jax.random.randint(back, (size,), 0, step + 1)
+            before = episodes.achieved[episodes.at(episode, earlier)]
+            goal = jnp.where(passed[:, None], before, goal)
+            elsewhere |= passed
+        offset = jnp.where(elsewhere, 0, offset)
+        batch = transitions(episodes, episode, step, goal, offset, threshold)
+        return dataclasses.replace(batch, imitated=(~elsewhere).astype(jnp.float32))
 
 
 @pytree

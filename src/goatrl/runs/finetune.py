@@ -182,7 +182,11 @@ def as_ddpg(
     """
     converted = _converted(members, group, str(run.folder), run.config().algorithm, "use --by own")
     fresh = init(converted, group.spec, normalize.identity(group.spec))
-    params, target = dict(state.params), dict(state.target)
+    params = dict(state.params)
+    target = {name: state.target[name] for name in params}
+    agent = members[0][0]
+    assert isinstance(agent, Agent), "`_converted` refuses others"
+    params["policy"] = agent.acting(state)
     if not params["value"]:
         params["value"], target["value"] = fresh.params["value"], fresh.target["value"]
     return converted, dataclasses.replace(
