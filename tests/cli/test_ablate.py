@@ -17,7 +17,7 @@ from goatrl import data as datasets
 from goatrl.cli import ablate
 from goatrl.data.problems import Problem, declared_symmetry, open_problem, without_group
 from goatrl.experiments import suites
-from goatrl.experiments.suites import Column
+from goatrl.experiments.columns import Column
 from goatrl.report import figures
 from goatrl.runs.offline import Run
 from goatrl.training.offline import Chunk, Diverged

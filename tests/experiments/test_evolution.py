@@ -15,7 +15,7 @@ from goatrl import algorithms
 from goatrl.algorithms import registry
 from goatrl.data.problems import open_problem
 from goatrl.experiments import curves, finetuning, grid, migrate, records, suites, timing
-from goatrl.experiments.suites import Column
+from goatrl.experiments.columns import Column
 from goatrl.learn.agent import Agent
 from goatrl.learn.parameters import chosen, hyperparameters
 from goatrl.runs.offline import Run, configure

@@ -28,12 +28,12 @@ from goatrl.data.problems import Problem
 from goatrl.disk import checksum
 from goatrl.experiments import curves, estimate, experiment, finetuning, records
 from goatrl.experiments.claims import Outcome
+from goatrl.experiments.columns import Column
 from goatrl.experiments.curves import NEVER, Curve
 from goatrl.experiments.experiment import Progress
 from goatrl.experiments.finetuning import SUITES
 from goatrl.experiments.kinds import finetuning as kind
 from goatrl.experiments.statistics import Interval
-from goatrl.experiments.suites import Column
 from goatrl.report import figures
 from goatrl.report import finetuning as tuning
 from goatrl.robots import Finetuning

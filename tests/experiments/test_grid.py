@@ -18,10 +18,10 @@ from goatrl import data as datasets
 from goatrl.data.problems import declared_symmetry
 from goatrl.disk import checkpoint
 from goatrl.experiments import agents, experiment, grid, paper, records, statistics, suites
+from goatrl.experiments.columns import Column
 from goatrl.experiments.grid import Progress
 from goatrl.experiments.kinds.grid import Grid
 from goatrl.experiments.records import Training
-from goatrl.experiments.suites import Column
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters
 from goatrl.robots.workers import Lost

@@ -14,8 +14,8 @@ from goatrl import tasks
 from goatrl.disk.identity import Identity
 from goatrl.experiments import experiment, records
 from goatrl.experiments.claims import Outcome, Verdict
+from goatrl.experiments.columns import Column
 from goatrl.experiments.experiment import Job, Progress
-from goatrl.experiments.suites import Column
 from goatrl.report import presentation, webpage
 from goatrl.report.presentation import Published
 from goatrl.tasks import TaskGroup

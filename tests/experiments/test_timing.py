@@ -13,7 +13,7 @@ from goatrl import cli
 from goatrl.disk.versions import versions
 from goatrl.experiments import records, timing
 from goatrl.experiments.claims import Outcome
-from goatrl.experiments.suites import Column
+from goatrl.experiments.columns import Column
 from goatrl.report import timing as times
 from goatrl.report import webpage
 from goatrl.types import GoatError

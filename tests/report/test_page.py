@@ -24,6 +24,7 @@ from goatrl.data.cache import checksums
 from goatrl.evaluation.episodes import SCHEMA
 from goatrl.experiments import curves, finetuning, grid, paper, records, statistics, suites, timing
 from goatrl.experiments.claims import Outcome
+from goatrl.experiments.columns import Column
 from goatrl.experiments.records import Cell, CellConfig, Training
 from goatrl.learn.parameters import hyperparameters
 from goatrl.report import cells_page, maps, tables, video, webpage
@@ -65,7 +66,7 @@ def write_suite(folder: Path, groups: Sequence[str], labels: Sequence[str], seed
                 records.add(folder, make_cell(tasks.get(group), column, seeds))
 
 
-def make_cell(group: TaskGroup, column: suites.Column, seeds: int) -> Cell:
+def make_cell(group: TaskGroup, column: Column, seeds: int) -> Cell:
     published = paper.results("benchmark_success", "success")
     rng = np.random.default_rng([SUITE.groups.index(group.name), SUITE.columns.index(column)])
     parts = []

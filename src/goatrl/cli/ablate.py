@@ -35,8 +35,8 @@ from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import statistics, suites
 from goatrl.experiments.claims import Outcome, side
+from goatrl.experiments.columns import Column
 from goatrl.experiments.statistics import Interval
-from goatrl.experiments.suites import Column
 from goatrl.report import figures, tables
 from goatrl.report.text import Csv
 from goatrl.runs.offline import Run, configure

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from goatrl.experiments.claims import Verdict
-from goatrl.experiments.suites import Column
+from goatrl.experiments.columns import Column
 from goatrl.robots.workers import Lost
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import Diverged

@@ -20,9 +20,9 @@ from goatrl.data.problems import open_problem
 from goatrl.disk import checkpoint
 from goatrl.experiments import curves, records
 from goatrl.experiments.claims import Evaluated, Outcome, Verdict, above, evaluated, verdict
+from goatrl.experiments.columns import Column
 from goatrl.experiments.curves import RANDOM, Curve
 from goatrl.experiments.experiment import OnProgress, Progress, reported_if_failed
-from goatrl.experiments.suites import Column
 from goatrl.robots.workers import Lost
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure

@@ -31,9 +31,10 @@ from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import agents, records
+from goatrl.experiments.columns import Column
 from goatrl.experiments.experiment import OnProgress, Progress, reported_if_failed, title
 from goatrl.experiments.records import Cell, CellConfig, Training, composition
-from goatrl.experiments.suites import SUITES, Column, Suite
+from goatrl.experiments.suites import SUITES, Suite
 from goatrl.learn.parameters import described, override
 from goatrl.robots.threads import lower_thread_priority
 from goatrl.robots.workers import Lost

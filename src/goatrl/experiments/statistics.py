@@ -14,7 +14,8 @@ from goatrl.experiments import paper
 from goatrl.experiments.records import Cell
 
 if TYPE_CHECKING:  # a suite carries conclusions, which are checked with these statistics
-    from goatrl.experiments.suites import Column, Suite
+    from goatrl.experiments.columns import Column
+    from goatrl.experiments.suites import Suite
 
 Value = Any  # a float; for resampled scores an array, one float per resample
 RESAMPLES = (

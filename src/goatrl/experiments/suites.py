@@ -15,30 +15,32 @@ from goatrl.experiments.claims import (
     rises,
     rises_on_long_ways,
 )
-from goatrl.learn.parameters import Number
-from goatrl.types import Settings, unknown
-
-
-@dataclasses.dataclass(frozen=True)
-class Column:
-    """One algorithm of a table: a registered name, numbers that differ from its own, and the
-    paper's heading.
-    """
-
-    label: str
-    algorithm: str
-    overrides: Mapping[str, Number] = dataclasses.field(default_factory=dict)
-    inputs: str = "absolute"  # what its networks see
-    symmetry: bool = False  # whether it trains with what its robot declares, if that is anything
-    # of other batches than the group's, it makes as many updates as take equally many samples
-    batch_size: int | None = None
-
-    def schedule(self, settings: Settings) -> tuple[int, int]:
-        """Its updates and the size of their batches."""
-        if self.batch_size is None:
-            return settings.updates, settings.batch_size
-        samples = settings.updates * settings.batch_size
-        return samples // self.batch_size, self.batch_size
+from goatrl.experiments.columns import (
+    BY_KAPPA,
+    CUBE_COLUMNS,
+    IMITATION,
+    KAPPAS,
+    MAZE_COLUMNS,
+    NEWER,
+    OGBENCH_IMITATION,
+    PAPER_COLUMNS,
+    POINTREACH_COLUMNS,
+    SLIDE_BY_END,
+    Column,
+    reference,
+)
+from goatrl.experiments.frontier import (
+    CHOICES,
+    DEVELOPMENT,
+    FIFTH_ROUND,
+    FOURTH_CHOICE,
+    SECOND_CHOICE,
+    SECOND_ROUND,
+    THIRD_ROUND,
+    TUNED_BY_GROUP,
+    one_setting,
+)
+from goatrl.types import unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,36 +72,7 @@ class Suite:
         return 100.0 if self.percent and metric == "success" else 1.0
 
 
-POINTREACH_COLUMNS = (
-    Column("GOAT", "goat"),
-    Column("WGCSL", "wgcsl"),
-    Column("GCSL", "gcsl"),
-    Column("Goal BC", "bc"),
-    Column("HER", "ddpg_her"),
-    Column("CQL+HER", "cql_her"),
-)
 POINTREACH_GROUPS = ("pointreach-expert-10", "pointreach-non-expert-10", "pointreach-non-expert-50")
-
-PAPER_COLUMNS = (
-    Column("GOAT(tau)", "goat_tau"),
-    Column("GOAT", "goat"),
-    Column("WGCSL", "wgcsl"),
-    Column("GCSL", "gcsl"),
-    Column("BC", "bc"),
-    Column("GoFAR", "gofar"),
-    Column("DDPG+HER", "ddpg_her"),
-    Column("CQL+HER", "cql_her"),
-    Column("MSG+HER", "msg_her"),
-    Column("MARWIL+HER", "marwil_her"),
-    Column("IQL+HER", "iql_her"),
-)
-
-SLIDE_BY_END = tuple(
-    column
-    for column in PAPER_COLUMNS
-    if column.algorithm in ("goat_tau", "goat", "wgcsl", "marwil_her", "bc")
-)
-
 ROBOTS = (
     "reach-left-right",
     "reach-near-far",
@@ -120,177 +93,6 @@ LADDER = (
     ("+ER", "+UW"),
 )
 PUSH_AND_PICK = tuple(name for name in ROBOTS if name.startswith(("push", "pick")))
-
-
-# Choices that are not the paper's are made on these groups alone, and then tried on the others.
-DEVELOPMENT = ("reach-left-right", "push-left-right", "push-near-far")
-# GOAT for all groups alike: what most of them have in the paper.
-ONE_SETTING: Mapping[str, Number] = {
-    "uncertainty.w": 2.0,
-    "percentile_selection.alpha_max": 80.0,
-    "hindsight.probability": 1.0,
-}
-
-
-def one_setting(
-    label: str, inputs: str = "absolute", symmetry: bool = False, **numbers: Number
-) -> Column:
-    """GOAT for all groups alike, but for some numbers (`architecture__policies=5`)."""
-    different = {name.replace("__", "."): number for name, number in numbers.items()}
-    return Column(label, "goat", {**ONE_SETTING, **different}, inputs, symmetry)
-
-
-# The first choice, the goal frame with and without the mirror, failed on the test groups. These are
-# tried in its place: a frame that keeps heights, and half of the goals relabelled.
-SECOND_ROUND = (
-    one_setting("mirror, half", symmetry=True, hindsight__probability=0.5),
-    one_setting("upright, half", "upright-frame", hindsight__probability=0.5),
-    one_setting("upright, mirror, half", "upright-frame", True, hindsight__probability=0.5),
-    one_setting(
-        "upright, half, 5 policies",
-        "upright-frame",
-        hindsight__probability=0.5,
-        architecture__policies=5,
-    ),
-    one_setting(
-        "upright, mirror, half, 5 policies",
-        "upright-frame",
-        True,
-        hindsight__probability=0.5,
-        architecture__policies=5,
-    ),
-)
-SECOND_CHOICE = tuple(
-    column
-    for column in SECOND_ROUND
-    if column.label in ("upright, half, 5 policies", "upright, mirror, half")
-)
-# The second choice failed where a third of the actions is random. These imitate the median of the
-# actions, and most of the goals are relabelled.
-THIRD_ROUND = tuple(
-    Column(
-        ", ".join(["upright", *mirror, "distance", word]),
-        "goat",
-        {**ONE_SETTING, **numbers, "weighted_bc.loss": "distance"},
-        "upright-frame",
-        bool(mirror),
-    )
-    for mirror in ((), ("mirror",))
-    for word, numbers in (
-        ("half", {"hindsight.probability": 0.5}),
-        ("four fifths", {"hindsight.probability": 0.8}),
-        ("four fifths, passed", {"hindsight.probability": 0.8, "hindsight.passed": 0.3}),
-    )
-)
-
-
-# The third choice failed on HandReach, which needs all goals relabelled. In these all are, and some
-# are goals that were passed.
-FOURTH_CHOICE = tuple(
-    one_setting(label, "upright-frame", symmetry, hindsight__passed=0.3)
-    for label, symmetry in (("upright, passed", False), ("upright, mirror, passed", True))
-)
-# What inputs and symmetry change by themselves: the paper's settings for each group with them.
-TUNED_BY_GROUP = tuple(
-    Column(label, "goat", inputs="upright-frame", symmetry=symmetry)
-    for label, symmetry in (("GOAT, upright", False), ("GOAT, upright, mirror", True))
-)
-
-
-# Newer methods, in the setting of all algorithms here: networks, inputs, γ, optimiser, targets and
-# budget are the group's, the rest is the method's own.
-NEWER = (
-    Column("GCIVL", "gcivl"),
-    Column("GCIQL", "gciql"),
-    Column("HIQL", "hiql"),
-    Column("CRL", "crl"),
-    Column("QRL", "qrl"),
-    Column("SMORe", "smore"),
-    Column("TRL", "trl"),
-)
-IMITATION = tuple(
-    column for column in PAPER_COLUMNS if column.algorithm in ("goat_tau", "goat", "wgcsl", "gcsl")
-)
-# The numbers of the methods' own code. OGBENCH is what its agents share.
-TARGETS: Mapping[str, Number] = {"polyak": 0.995, "target_period": 1, "learning_rate": 3e-4}
-OGBENCH: Mapping[str, Number] = {
-    **TARGETS,
-    "architecture.hidden": (512, 512, 512),
-    "architecture.activation": "gelu",
-    "architecture.layer_norm": True,
-    "discount": 0.99,
-    "value_goals.discount": 0.99,
-}
-REFERENCE: Mapping[str, Mapping[str, Number]] = {
-    "gcivl": OGBENCH,
-    "gciql": OGBENCH,
-    "hiql": OGBENCH,
-    "crl": {**OGBENCH, "contrastive_q.latent": 512},
-    "qrl": {**OGBENCH, "quasimetric.groups": 64},
-    "smore": {**TARGETS, "discount": 0.99},
-    "trl": {
-        **OGBENCH,
-        "architecture.hidden": (1024, 1024, 1024, 1024),
-        "discount": 0.999,
-        "value_goals.discount": 0.999,
-    },
-}
-REFERENCE_BATCH = 1_024
-REFERENCE_BATCHES = {"smore": 256}  # where it is another
-
-
-def reference(column: Column, batches: bool = True) -> Column:
-    """A newer method with the numbers of its own code, the size of batches among them or not."""
-    name = column.algorithm
-    size = REFERENCE_BATCHES.get(name, REFERENCE_BATCH) if batches else None
-    return Column(f"{column.label} (reference)", name, REFERENCE[name], batch_size=size)
-
-
-def in_ogbench(own: Mapping[str, Mapping[str, Number]]) -> tuple[Column, ...]:
-    """OGBench's agents with its numbers, and with what they have besides on one of its datasets."""
-    return tuple(
-        Column(column.label, name, {**REFERENCE[name], **own[name]})
-        for column in NEWER
-        for name in [column.algorithm]
-        if name in own
-    )
-
-
-# On its medium maze for a point.
-IN_MAZE: Mapping[str, Mapping[str, Number]] = {
-    "gcivl": {},
-    "gciql": {"ddpgbc.alpha": 0.003},
-    "hiql": {"goal_mixes.steps": 25},
-    "crl": {"ddpgbc.alpha": 0.03},
-    "qrl": {"ddpgbc.alpha": 0.0003},
-}
-# On its single cube: α = 1, 3 and 0.3 and 10 steps, as on all manipulation, are the methods' own.
-IN_CUBE: Mapping[str, Mapping[str, Number]] = {name: {} for name in IN_MAZE}
-MAZE_COLUMNS = in_ogbench(IN_MAZE)
-CUBE_COLUMNS = in_ogbench(IN_CUBE)
-OGBENCH_IMITATION = tuple(
-    Column(
-        column.label,
-        column.algorithm,
-        {name: number for name, number in OGBENCH.items() if not name.startswith("value_goals")},
-    )
-    for column in IMITATION
-    if column.algorithm in ("goat", "gcsl")
-)
-
-
-EXPECTILES = {"gcivl": "expectile_v", "gciql": "expectile_q", "hiql": "expectile_v"}
-KAPPAS = (0.3, 0.5, 0.7, 0.9)
-BY_KAPPA = tuple(
-    Column(
-        f"{column.label}, kappa={kappa:g}",
-        column.algorithm,
-        {f"{EXPECTILES[column.algorithm]}.expectile": kappa},
-    )
-    for column in NEWER
-    if column.algorithm in EXPECTILES
-    for kappa in KAPPAS
-)
 # What a method adds, and the one that it is most like without it.
 ADDED = (
     ("HIQL", "GCIVL"),  # a hierarchy
@@ -508,6 +310,7 @@ SUITES = (
             *SECOND_ROUND,
             *THIRD_ROUND,
             *FOURTH_CHOICE,
+            *FIFTH_ROUND,
             Column("Expert", "expert"),
         ),
         {},
@@ -528,14 +331,12 @@ SUITES = (
             *SECOND_CHOICE,
             *THIRD_ROUND,
             *FOURTH_CHOICE,
+            *FIFTH_ROUND,
             *TUNED_BY_GROUP,
             Column("Expert", "expert"),
         ),
         {},
-        claims=tuple(
-            rises(label, "GOAT")
-            for label in ("frame", "frame, mirror", *(column.label for column in SECOND_CHOICE))
-        ),
+        claims=tuple(rises(column.label, "GOAT") for column in CHOICES),
         percent=True,
         maps=True,
     ),

@@ -19,7 +19,7 @@ from goatrl.disk.reading import typed
 from goatrl.disk.versions import versions
 from goatrl.experiments import records, suites
 from goatrl.experiments.claims import Outcome, Verdict
-from goatrl.experiments.suites import Column
+from goatrl.experiments.columns import NEWER, Column
 from goatrl.learn.parameters import described
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import check_schedule, default_interval, train
@@ -31,7 +31,7 @@ SUMMARY = (
     "figure, no numbers)."
 )
 PAPER = suites.get("paper").columns
-COLUMNS = (*PAPER, *suites.NEWER)
+COLUMNS = (*PAPER, *NEWER)
 GROUP = tasks.get("push-left-right")
 EPISODES = 5_000
 SHORTEST, LONGEST = "BC and GCSL train the shortest", "MSG+HER trains the longest"
