@@ -100,7 +100,7 @@ def main() -> None:
         observation, goal, data = map(np.asarray, zip(*rows, strict=True))
         at = state.normalizer.observation(jnp.asarray(observation))
         to = state.normalizer.goal(jnp.asarray(goal))
-        action = algorithm.action(state.params["policy"], at, to)
+        action = algorithm.act(state, at, to)
         value = algorithm.value.values(state.params["value"], at, to, action).mean()
         about = {"states": len(rows), "value": round(float(value), 1)}
         print(json.dumps({"the object": name, **about, "data": round(float(data.mean()), 1)}))

@@ -515,6 +515,13 @@ def test_a_users_own_column_does_not_take_part(as_printed: dict) -> None:
     assert evaluated(as_printed | perfect) == [HELD] * 6
 
 
+def test_a_choice_is_compared_with_goat_on_all_groups_or_not_at_all() -> None:
+    """On the groups that it was made on, every choice is better."""
+    suite = suites.get("frontier")
+    assert len(suite.claims) == 10
+    assert not any(conclusion.part for conclusion in suite.claims)
+
+
 @pytest.mark.parametrize("suite", suites.SUITES, ids=lambda suite: suite.name)
 def test_conclusions_need_only_what_their_suite_has(suite: suites.Suite) -> None:
     mine = {(group, column.label) for group in suite.groups for column in suite.columns}

@@ -219,6 +219,7 @@ def test_an_average_spans_a_share_of_all_updates(period):
         counts *= 1.0 - share
         counts[place] = share
     expected = steps**3.0 / (steps**3.0).sum()  # 1 / 0.25 − 1
+    assert float(average_share(jnp.asarray(1), 1, 0.1)) == 1.0  # no more than all of it
     np.testing.assert_allclose(counts.sum(), 1.0, rtol=1e-6)
     np.testing.assert_allclose(counts, expected, atol=0.01 * expected.max())
 
@@ -302,6 +303,8 @@ def test_adamw_pulls_weights_towards_zero():
             lambda: Agent(WeightedBC(), None, optimizer="sdg"),
             "optimizer must be one of adam, adamw",
         ),
+        (lambda: Agent(WeightedBC(), None, averaging=0.0), "above 0 and at most 1, not 0"),
+        (lambda: Agent(WeightedBC(), None, averaging=1.5), "above 0 and at most 1, not 1.5"),
         (lambda: WeightedBC(loss="L1"), "loss must be one of square, distance, not 'L1'"),
         (lambda: Architecture(activation="relo"), "activation must be one of relu, gelu"),
         (lambda: Architecture(hidden=()), "at least one positive size"),

@@ -317,8 +317,12 @@ def test_what_lies_between():
     assert mixed(between=False).extras == {}
 
 
-def test_mixes_draw_from_what_a_buffer_holds_so_far():
-    sampler = GoalMixes(value=ValueGoals(future=0.0, random=1.0))
+@pytest.mark.parametrize(
+    "sampler",
+    [GoalMixes(value=ValueGoals(future=0.0, random=1.0)), Hindsight(random=1.0)],
+    ids=["mixes", "hindsight"],
+)
+def test_random_goals_are_of_what_a_buffer_holds_so_far(sampler):
     batch = sampler.sample(jax.random.key(0), labelled(), 500, 0.1, Rows(0, jnp.asarray(2)))
     assert set(places(np.asarray(batch.goal))[0]) == {0, 1}
     assert set(np.asarray(batch.observation)[:, 0].astype(int)) == {0, 1}

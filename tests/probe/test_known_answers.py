@@ -80,9 +80,12 @@ def pucks() -> Episodes:
     return make_episodes(observations, places[..., None], actions, places[:, -1:])
 
 
-@pytest.mark.parametrize(("share", "behind"), [("passed", 6.0), ("random", 6.0), ("random", -6.0)])
+@pytest.mark.parametrize(
+    ("share", "behind", "without", "most"),
+    [("passed", 6.0, 5.0, 1.0), ("random", 6.0, 5.0, 2.0), ("random", -6.0, 3.0, 1.5)],
+)
 def test_goals_that_are_not_to_come_teach_values_that_they_are_lost(
-    share: str, behind: float
+    share: str, behind: float, without: float, most: float
 ) -> None:
     """At rest, nothing is to be had behind a goal or short of it. Values that only know goals to
     come promise as much as on the way.
@@ -98,8 +101,8 @@ def test_goals_that_are_not_to_come_teach_values_that_they_are_lost(
         action = jnp.zeros((len(lost), 1))
         values = algorithm.value.values(state.params["value"], seen, goal, action)
         promised[number] = float(np.abs(values).mean())
-    assert promised[None] > 3.0, promised
-    assert promised[0.3] < promised[None] / 3, promised
+    assert promised[None] > without, promised
+    assert promised[0.3] < most, promised
 
 
 def test_pessimistic_expectile_undervalues_a_coin_toss() -> None:

@@ -35,7 +35,7 @@ OPTIMIZERS = {"adam": optax.adam, "adamw": optax.adamw}
 
 
 def average_share(step: jax.Array, period: int, averaging: Any) -> jax.Array:
-    """min(1, p / (σ t)): what of the newest networks enters their average at update t, every p
+    """min(1, p / (σ t)): the share of the newest networks in their average at update t, every p
     updates. Those at update u then count as u^(1/σ − 1), so that the average spans about the last
     σ t of t updates, however many there will be.
     """
@@ -52,7 +52,8 @@ class Agent:
     learning_rate: float = 5e-4
     polyak: float = 0.95
     target_period: int = static(default=20)
-    averaging: float | None = None  # over which share of the updates the policy that acts is a mean
+    # the policy that acts is a mean over about this last share of the updates; None: the newest
+    averaging: float | None = None
     optimizer: str = static(default="adam")
     symmetry: str = static(default="")  # of the problem, as `learn.symmetry` reads it
 
@@ -60,6 +61,11 @@ class Agent:
         if self.optimizer not in OPTIMIZERS:
             raise GoatError(
                 f"optimizer must be one of {', '.join(OPTIMIZERS)}, not '{self.optimizer}'"
+            )
+        if isinstance(self.averaging, float | int) and not 0.0 < self.averaging <= 1.0:
+            raise GoatError(
+                f"averaging must be a share of the updates, above 0 and at most 1, not "
+                f"{self.averaging:g}"
             )
 
     def init(self, key: jax.Array, spec: Spec) -> TrainState:

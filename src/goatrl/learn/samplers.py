@@ -66,10 +66,10 @@ class Hindsight:
     episode's desired goal.
 
     Goals of hindsight are all still to come, so that values never see one that was met and lost for
-    good, such as by a puck that slid past it, nor one that was missed: they promise success to
-    whoever goes its way. A share of `passed` rows therefore has i uniform in 0 … t, and of the
-    other rows a share of `random` has what any episode achieved at any step. Values learn from
-    them, and no action is imitated for a goal that it did not lead to.
+    good, such as by a puck that slid past it, nor one that was missed: they promise success for
+    these too. A share of `passed` rows therefore has i uniform in 0 … t, and of the other rows a
+    share of `random` has what any episode achieved at any step. Values learn from them, and no
+    action is imitated for a goal that it did not lead to.
     """
 
     probability: float = 1.0
@@ -98,7 +98,7 @@ class Hindsight:
             return transitions(episodes, episode, step, goal, offset, threshold)
         elsewhere = jnp.zeros(size, bool)
         if self.random is not None:
-            other, when, whether = jax.random.split(jax.random.fold_in(key, 2), 3)
+            other, when, whether = jax.random.split(jax.random.fold_in(key, 5), 3)
             elsewhere = jax.random.uniform(whether, (size,)) < self.random
             anywhere = episodes.achieved[episodes.draw_place(other, when, size, rows)]
             goal = jnp.where(elsewhere[:, None], anywhere, goal)

@@ -178,7 +178,8 @@ def as_ddpg(
     """The same agents, converted for fine-tuning with DDPG+HER.
 
     Policies, critics, the targets of both and input statistics are the agents' own; the optimiser
-    is a new one. Imitators have no critics, so theirs are new as well.
+    is a new one. The policy is the one that acted, also where that was an average. Imitators have
+    no critics, so theirs are new as well.
     """
     converted = _converted(members, group, str(run.folder), run.config().algorithm, "use --by own")
     fresh = init(converted, group.spec, normalize.identity(group.spec))
