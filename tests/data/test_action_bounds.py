@@ -252,6 +252,16 @@ def test_a_symmetry_is_declared_in_the_units_of_the_data(tmp_path: Path) -> None
     assert same["action"] == {"0": 0.0}
 
 
+def test_actions_of_different_units_are_not_turned(tmp_path: Path) -> None:
+    file = tmp_path / "turn.toml"
+    file.write_text("[[rotation]]\naction = { vectors = [[0, 1]] }\nby = [-0.1, 0.1]\n")
+    alike = declared_symmetry(file, None, ActionBounds((-2.0, -2.0), (2.0, 2.0)))
+    assert alike == declared_symmetry(file, None)
+    for low, high in (((-2.0, -1.0), (2.0, 1.0)), ((0.0, 0.0), (2.0, 2.0))):
+        with pytest.raises(GoatError, match="whose bounds are the same, −b and b"):
+            declared_symmetry(file, None, ActionBounds(low, high))
+
+
 def test_minari_keeps_what_was_declared_and_what_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

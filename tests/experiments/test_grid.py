@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -216,10 +217,15 @@ def test_training_compiles_nothing_that_was_not_compiled_before(
 
 
 def test_a_column_trains_with_what_its_robot_declares() -> None:
-    column = Column("mirrored", "bc", symmetry=True)
+    column = Column("mirrored", "bc", symmetry=("reflection",))
     mirrored = grid._compose(column, tasks.get(GROUP))
     assert mirrored.symmetry == declared_symmetry("declared", tasks.get(GROUP))
     assert grid._compose(column, tasks.get("hand-near-far")).symmetry == "", "it declares none"
+    slide = tasks.get("slide-left-right")
+    assert list(json.loads(grid._compose(column, slide).symmetry)) == ["reflection"]
+    every = Column("mirrored and turned", "bc", symmetry=("reflection", "rotation"))
+    assert grid._compose(every, slide).symmetry == declared_symmetry("declared", slide)
+    assert grid._compose(every, tasks.get(GROUP)).symmetry == mirrored.symmetry
 
 
 def test_columns_that_do_not_differ_on_a_group_share_its_record(

@@ -27,6 +27,17 @@ REFLECTION = {
     ]
 }
 TRANSLATION = {"translation": [{"observation": [0, 2], "goal": [1], "by": [1.0, 2.0]}]}
+ROTATION = {
+    "rotation": [
+        {
+            "observation": {"places": [[0, 2]], "angles": [1]},
+            "goal": {"places": [[0, 1]]},
+            "around": [1.0, -3.0],
+            "by": [-0.5, 0.5],
+        }
+    ]
+}
+QUARTER = np.pi / 2
 
 
 def only(about: dict) -> symmetry.Map:
@@ -53,10 +64,51 @@ def test_a_translation_by_hand():
     np.testing.assert_array_equal(found.apply("action", np.ones((2, 1)), amount), np.ones((2, 1)))
 
 
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray], ids=["numpy", "jax"])
+def test_a_rotation_by_hand(array):
+    """A quarter to the left around (1, −3), and back."""
+    found, amount = only(ROTATION), array([[QUARTER], [-QUARTER], [0.0]])
+    seen = found.apply("observation", array([[2.0, 7.0, -3.0]] * 3), amount)
+    expected = [[1.0, 7.0 + QUARTER, -2.0], [1.0, 7.0 - QUARTER, -4.0], [2.0, 7.0, -3.0]]
+    np.testing.assert_allclose(seen, expected, atol=1e-6)
+    goals = found.apply("goal", array([[1.0, -1.0]] * 3), amount)
+    np.testing.assert_allclose(goals, [[-1.0, -3.0], [3.0, -3.0], [1.0, -1.0]], atol=1e-6)
+
+
+def test_vectors_turn_around_nothing_and_actions_stay_in_their_range():
+    about = {
+        "action": {"vectors": [[0, 1]]},
+        "observation": {"vectors": [[1, 0]]},
+        "by": [0.7, 0.8],
+    }
+    text = json.dumps({"rotation": [about]})
+    (found,) = symmetry.read(text, dataclasses.replace(SPEC, action_dim=2))
+    eighth = np.asarray([[np.pi / 4]])
+    np.testing.assert_allclose(
+        found.apply("observation", np.asarray([[1.0, 1.0, 5.0]]), eighth), [[np.sqrt(2), 0.0, 5.0]],
+        atol=1e-12,
+    )  # fmt: skip
+    batch = dataclasses.replace(sampled(4), action=jnp.full((4, 2), 0.9))
+    seen = symmetry.augment(text, jax.random.key(0), batch).action
+    np.testing.assert_array_equal(seen[:, 1], 1.0)  # not 1.27
+    assert (seen[:, 0] > 0.0).all()
+    assert (seen[:, 0] < 0.11).all()
+
+
 @pytest.mark.parametrize(
     ("about", "message"),
     [
-        ({"rotation": []}, "not rotation"),
+        ({"turning": []}, "not turning"),
+        ({"rotation": [{"by": [0.1, 0.1]}]}, r"a rotation needs by = \[low, high\]"),
+        ({"rotation": [{"goal": [[0, 1]], "by": [0, 1]}]}, "a rotation has goal = { places"),
+        ({"rotation": [{"goal": {"places": [[0, 1]]}, "by": [0, 1]}]}, r"needs around = \[x, y\]"),
+        ({"rotation": [{"goal": {"vectors": [0, 1]}, "by": [0, 1]}]}, r"turns pairs \[\[x, y\]\]"),
+        ({"rotation": [{"goal": {"vectors": [[0, 2]]}, "by": [0, 1]}]}, "column 2 of the goal"),
+        ({"rotation": [{"goal": {"vectors": [[0, 0]]}, "by": [0, 1]}]}, "turns a column once"),
+        (
+            {"rotation": [{"goal": {"vectors": [[0, 1]], "angles": [1]}, "by": [0, 1]}]},
+            "turns a column once",
+        ),
         ({"reflection": [{"velocity": {}}]}, "not velocity"),
         ({"reflection": [{"observation": {"3": 0.0}}]}, "column 3 of the observation, which has 3"),
         ({"translation": [{"goal": [2], "by": [0, 1]}]}, "column 2 of the goal, which has 2"),
@@ -120,7 +172,10 @@ def test_every_row_is_moved_by_its_own_amount():
     np.testing.assert_array_equal(seen.action, batch.action)
 
 
-@pytest.mark.parametrize("about", [REFLECTION, TRANSLATION, REFLECTION | TRANSLATION])
+@pytest.mark.parametrize(
+    "about",
+    [REFLECTION, TRANSLATION, ROTATION, REFLECTION | TRANSLATION | ROTATION],
+)
 def test_statistics_are_those_of_what_training_sees(about):
     """Moments by arithmetic against a sample."""
     data, text = episodes(), json.dumps(about)

@@ -643,6 +643,35 @@ def test_a_layout_says_where_the_achieved_goal_is(family: MujocoFamily) -> None:
             np.testing.assert_allclose(observations[:, layout.positions], places, atol=1e-9)
 
 
+def test_a_turned_arm_moves_as_if_all_had_been_turned() -> None:
+    """The same actions from another side, of a robot that declares that this is the same."""
+    family = fetch.SLIDE.family
+    _, turning = symmetry.read(json.dumps(family.symmetry), family.spec)
+    rng, robots, steps = np.random.default_rng(0), 12, 8
+    amount = np.tile(turning.by, robots // 2)[:, None]
+    starts = np.asarray(family.gripper[:2]) + rng.uniform(-0.08, 0.08, (robots, 2))
+    actions = rng.uniform(-0.7, 0.7, (steps, robots, 4))
+
+    def run(chosen: symmetry.Map, amount: np.ndarray) -> np.ndarray:
+        with family.simulator(robots, 1) as simulator:
+            before = simulator.reset(starts)[0]
+            simulator.reset(chosen.apply("observation", before, amount)[:, 3:5])
+            turned = [chosen.apply("action", each, amount) for each in actions]
+            return np.stack([simulator.step(each)[0] for each in turned])
+
+    original = run(turning, 0.0 * amount)
+    spread = np.maximum(original.std(axis=(0, 1)), 1e-4)
+    moving = [0, 1, 6, 7, 20, 21]  # the gripper, where the object is from it, and its speed
+
+    def error(chosen: symmetry.Map) -> np.ndarray:
+        expected = np.stack([chosen.apply("observation", each, amount) for each in original])
+        found = np.abs(run(chosen, amount) - expected).mean(axis=(0, 1)) / spread
+        return np.asarray(found[moving])
+
+    assert error(turning).max() < 0.05
+    assert error(turning.otherwise("action", 0))[[0, 1, 4, 5]].min() > 0.2
+
+
 @pytest.mark.parametrize("family", [fetch.REACH.family, fetch.PICK.family], ids=["reach", "pick"])
 def test_a_mirrored_arm_moves_in_the_mirror(family: FetchFamily) -> None:
     """The same actions in the mirror, from starts in the mirror: so are all observations, until the

@@ -163,3 +163,44 @@ def test_transitions_do_not_reach_from_one_episode_into_the_next() -> None:
     assert sorted(found.action[:, 0].tolist()) == [10.0, 11.0, 12.0, 20.0, 21.0]
     np.testing.assert_array_equal(found.after - found.before, np.tile([0.0, 1.0], (5, 1)))
     np.testing.assert_array_equal(found.before @ [10.0, 1.0], found.action[:, 0])
+
+
+def shoved() -> Episodes:
+    """A hand and a puck on a plane; place, speed and heading of the puck, and the hand's place.
+    The hand drags the puck when it is near, and turns it. All of it is at one side of the middle.
+    """
+    rng = np.random.default_rng(0)
+    hand, puck = rng.uniform(0.5, 2.5, (2, EPISODES, 2))
+    speed, heading, seen, actions = np.zeros((EPISODES, 2)), np.zeros((EPISODES, 1)), [], []
+    for _ in range(STEPS + 1):
+        seen.append(np.concatenate([hand, puck, speed, heading], axis=-1))
+        action = np.clip(puck - hand + rng.normal(0, 0.5, (EPISODES, 2)), -1, 1)
+        actions.append(action)
+        near = np.exp(-((puck - hand) ** 2).sum(axis=1, keepdims=True) / 0.3)
+        speed = 0.1 * near * action
+        heading = heading + near * 0.3 * np.linalg.norm(action, axis=1, keepdims=True)
+        hand, puck = hand + 0.1 * action, puck + speed
+    observations = np.stack(seen, axis=1)
+    achieved = observations[:, :, 2:4]
+    return make_episodes(observations, achieved, np.stack(actions[:-1], axis=1), achieved[:, -1])
+
+
+TURN = {
+    "observation": {"places": [[0, 1], [2, 3]], "vectors": [[4, 5]], "angles": [6]},
+    "goal": {"places": [[0, 1]]},
+    "action": {"vectors": [[0, 1]]},
+    "around": [0.0, 0.0],
+    "by": [-0.6, 0.6],
+}
+
+
+def test_a_rotation_is_accepted_and_one_with_a_pair_turned_the_wrong_way_is_not():
+    data = shoved()
+    assert checked({"rotation": [TURN]}, data).holds
+    wrong = TURN | {"action": {"vectors": [[1, 0]]}}
+    found = checked({"rotation": [wrong]}, data)
+    assert not found.holds
+    assert found.suspects[0][0] == "action"
+    still = TURN | {"goal": {}}
+    with pytest.raises(GoatError, match="this rotation maps goals otherwise than columns 2, 3"):
+        checked({"rotation": [still]}, data)

@@ -19,7 +19,7 @@ from goatrl.data.problems import declared_symmetry, open_problem
 from goatrl.data.trajectories import goal_from_columns
 from goatrl.disk.files import remove
 from goatrl.learn import symmetry
-from goatrl.learn.symmetry import Map
+from goatrl.learn.symmetry import Map, Rotation
 from goatrl.report import data_figures, figures
 from goatrl.tasks import TaskGroup
 from goatrl.training import symmetry_check
@@ -467,7 +467,7 @@ class DataSymmetry:
         spec = episodes.spec(1.0)
         maps = symmetry.read(declared_symmetry(self.symmetry, group), spec)
         if not maps:
-            raise GoatError(f"{self.symmetry} declares no reflection and no translation")
+            raise GoatError(f"{self.symmetry} declares no reflection, translation or rotation")
         broken = []
         for number, each in enumerate(maps, start=1):
             title = f"{each.kind} {number} of {len(maps)}" if len(maps) > 1 else each.kind
@@ -529,6 +529,8 @@ def _image(chosen: Map, column: int) -> str:
         return f"{total:g} − {source}" if total else f"−{source}"
     if chosen.direction["observation"][column]:
         return f"{source} + d"
+    if isinstance(chosen, Rotation) and chosen.turn["observation"][column]:
+        return f"turned with x{chosen.partner['observation'][column]}"
     return source
 
 

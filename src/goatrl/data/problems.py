@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,11 +89,14 @@ def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
 
 
 def declared_symmetry(
-    source: str | Path, group: TaskGroup | None, bounds: ActionBounds | None = None
+    source: str | Path,
+    group: TaskGroup | None,
+    bounds: ActionBounds | None = None,
+    kinds: Collection[str] | None = None,
 ) -> str:
     """A symmetry as `learn.symmetry` reads it: of a TOML file, or "declared" for that of the task
-    group's robot. It is declared in the units of the data; where actions are scaled from bounds, so
-    are its sums.
+    group's robot; all of it, or some kinds of maps alone. It is declared in the units of the data;
+    where actions are scaled from bounds, so are its sums.
     """
     if str(source) == "declared":
         found = None if group is None else group.family.symmetry
@@ -107,6 +110,8 @@ def declared_symmetry(
             raise GoatError(f"cannot read the symmetry in {source}: {error}") from None
         if not found:
             raise GoatError(f"{source} declares no symmetry; docs/inputs.md shows how")
+    if kinds is not None:
+        found = {kind: maps for kind, maps in found.items() if kind in kinds}
     if bounds is not None:
         found = _of_scaled_actions(found, bounds)
     return json.dumps(found, sort_keys=True, separators=(",", ":"), default=str)
@@ -125,6 +130,7 @@ def _of_scaled_actions(declared: Mapping[str, Any], bounds: ActionBounds) -> dic
         except (AttributeError, IndexError, TypeError, ValueError):
             return actions
 
+    _check_turned(declared.get("rotation"), bounds)
     reflections = declared.get("reflection")
     if not isinstance(reflections, list):
         return dict(declared)
@@ -135,6 +141,17 @@ def _of_scaled_actions(declared: Mapping[str, Any], bounds: ActionBounds) -> dic
         for each in reflections
     ]
     return {**declared, "reflection": mapped}
+
+
+def _check_turned(rotations: Any, bounds: ActionBounds) -> None:
+    """Refuse to turn actions that are scaled by different amounts, or not around 0."""
+    try:
+        pairs = [map(int, pair) for each in rotations or () for pair in each["action"]["vectors"]]
+        ends = [{(bounds.low[each], bounds.high[each]) for each in pair} for pair in pairs]
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        return
+    if any(len(pair) > 1 or any(low != -high for low, high in pair) for pair in ends):
+        raise GoatError("a rotation turns actions whose bounds are the same, −b and b, only")
 
 
 def open_problem(

@@ -19,7 +19,8 @@ class Column:
     algorithm: str
     overrides: Mapping[str, Number] = dataclasses.field(default_factory=dict)
     inputs: str = "absolute"  # what its networks see
-    symmetry: bool = False  # whether it trains with what its robot declares, if that is anything
+    # kinds of maps with which it trains, of those that its robot declares
+    symmetry: tuple[str, ...] = ()
     # of other batches than the group's, it makes as many updates as take equally many samples
     batch_size: int | None = None
 

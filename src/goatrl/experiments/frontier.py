@@ -17,8 +17,12 @@ ONE_SETTING: Mapping[str, Number] = {
 }
 
 
+# The kinds of maps of a declared symmetry.
+MIRROR = ("reflection",)
+
+
 def one_setting(
-    label: str, inputs: str = "absolute", symmetry: bool = False, **numbers: Number
+    label: str, inputs: str = "absolute", symmetry: tuple[str, ...] = (), **numbers: Number
 ) -> Column:
     """GOAT for all groups alike, but for some numbers (`architecture__policies=5`)."""
     different = {name.replace("__", "."): number for name, number in numbers.items()}
@@ -27,14 +31,14 @@ def one_setting(
 
 FIRST_CHOICE = (
     one_setting("frame", "goal-frame"),
-    one_setting("frame, mirror", "goal-frame", symmetry=True),
+    one_setting("frame, mirror", "goal-frame", symmetry=MIRROR),
 )
 # The first choice failed on the test groups. These are tried in its place: a frame that keeps
 # heights, and half of the goals relabelled.
 SECOND_ROUND = (
-    one_setting("mirror, half", symmetry=True, hindsight__probability=0.5),
+    one_setting("mirror, half", symmetry=MIRROR, hindsight__probability=0.5),
     one_setting("upright, half", "upright-frame", hindsight__probability=0.5),
-    one_setting("upright, mirror, half", "upright-frame", True, hindsight__probability=0.5),
+    one_setting("upright, mirror, half", "upright-frame", MIRROR, hindsight__probability=0.5),
     one_setting(
         "upright, half, 5 policies",
         "upright-frame",
@@ -44,7 +48,7 @@ SECOND_ROUND = (
     one_setting(
         "upright, mirror, half, 5 policies",
         "upright-frame",
-        True,
+        MIRROR,
         hindsight__probability=0.5,
         architecture__policies=5,
     ),
@@ -62,7 +66,7 @@ THIRD_ROUND = tuple(
         "goat",
         {**ONE_SETTING, **numbers, "weighted_bc.loss": "distance"},
         "upright-frame",
-        bool(mirror),
+        MIRROR if mirror else (),
     )
     for mirror in ((), ("mirror",))
     for word, numbers in (
@@ -80,15 +84,15 @@ THIRD_CHOICE = tuple(
 # are goals that were passed.
 FOURTH_CHOICE = tuple(
     one_setting(label, "upright-frame", symmetry, hindsight__passed=0.3)
-    for label, symmetry in (("upright, passed", False), ("upright, mirror, passed", True))
+    for label, symmetry in (("upright, passed", ()), ("upright, mirror, passed", MIRROR))
 )
 # The fourth choice mended HandReach, and Slide not enough. In these values also learn from goals of
 # other episodes, instead of those that were passed, and a mean over the last updates acts.
 FIFTH_CHOICE = tuple(
     one_setting(label, "upright-frame", symmetry, hindsight__random=0.3, averaging=0.1)
     for label, symmetry in (
-        ("upright, random, averaged", False),
-        ("upright, mirror, random, averaged", True),
+        ("upright, random, averaged", ()),
+        ("upright, mirror, random, averaged", MIRROR),
     )
 )
 # Each of its two changes alone.
@@ -101,5 +105,5 @@ CHOICES = (*FIRST_CHOICE, *SECOND_CHOICE, *THIRD_CHOICE, *FOURTH_CHOICE, *FIFTH_
 # What inputs and symmetry change by themselves: the paper's settings for each group with them.
 TUNED_BY_GROUP = tuple(
     Column(label, "goat", inputs="upright-frame", symmetry=symmetry)
-    for label, symmetry in (("GOAT, upright", False), ("GOAT, upright, mirror", True))
+    for label, symmetry in (("GOAT, upright", ()), ("GOAT, upright, mirror", MIRROR))
 )

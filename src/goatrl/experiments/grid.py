@@ -560,8 +560,8 @@ def _compose(column: Column, group: TaskGroup) -> Algorithm:
     built = algorithms.get(column.algorithm).build(group.settings)
     robot = {"robot": group.family.name} if hasattr(built, "robot") else {}
     seen = seen_as(column.inputs, group.family.layout)
-    declared = column.symmetry and group.family.symmetry is not None
-    mirrored = {"symmetry": declared_symmetry("declared", group)} if declared else {}
+    known = {kind for kind in column.symmetry if kind in (group.family.symmetry or {})}
+    mirrored = {"symmetry": declared_symmetry("declared", group, kinds=known)} if known else {}
     return override(built, {**robot, **seen, **mirrored, **column.overrides})
 
 

@@ -13,6 +13,13 @@ A symmetry is declared as data, in TOML or JSON::
     observation = [0, 3]
     goal = [0]
     by = [-0.1, 0.1]                    # the range from which d is drawn
+
+    [[rotation]]                        # pairs (x, y) turn by an angle, counterclockwise
+    observation = { places = [[0, 1], [3, 4]], vectors = [[6, 7]], angles = [5] }
+    goal = { places = [[0, 1]] }
+    action = { vectors = [[0, 1]] }
+    around = [1.0, 0.7]                 # places turn around this one
+    by = [-0.3, 0.3]                    # the range from which the angle is drawn, in radians
 """
 
 from __future__ import annotations
@@ -35,7 +42,8 @@ SPACES = ("observation", "goal", "action")
 @dataclasses.dataclass(frozen=True)
 class Map:
     """A map that is applied to every second row (a reflection), or with a number that is drawn for
-    each row (a translation). `x → sign · x[order] + offset + d · direction`, for each space.
+    each row (a translation, a rotation). `x → sign · x[order] + offset + d · direction`, for each
+    space.
     """
 
     kind: str
@@ -54,6 +62,44 @@ class Map:
             for each in (self.sign, self.offset, self.direction)
         )
         return sign * ordered + offset + _along(amount, x) * direction
+
+    def otherwise(self, space: str, column: int) -> Map:
+        """With the other sign of one column."""
+        sign, offset = self.sign[space].copy(), self.offset[space].copy()
+        sign[column], offset[column] = -sign[column], 0.0
+        return dataclasses.replace(
+            self, sign={**self.sign, space: sign}, offset={**self.offset, space: offset}
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotation(Map):
+    """A turn by an angle d: `x → offset + cos d · y + sin d · turn · y[partner]`, y = x − offset,
+    in columns that turn, and `x + d · direction` in the others.
+    """
+
+    partner: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    turn: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)  # −1 of x, 1 of y
+    places: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))  # observed
+
+    def apply(self, space: str, x: Any, amount: Any) -> Any:
+        numpy = x.__array_namespace__()
+        turn, centre, direction = (
+            numpy.broadcast_to(numpy.asarray(each[space], dtype=x.dtype), x.shape)
+            for each in (self.turn, self.offset, self.direction)
+        )
+        angle, away = _along(amount, x), x - centre
+        turned = numpy.cos(angle) * away + numpy.sin(angle) * turn * away[..., self.partner[space]]
+        return numpy.where(turn != 0.0, centre + turned, x + angle * direction)
+
+    def otherwise(self, space: str, column: int) -> Map:
+        """With a column, and that which turns with it, turned the other way."""
+        pair = [column, self.partner[space][column]]
+        turn, direction = self.turn[space].copy(), self.direction[space].copy()
+        turn[pair], direction[pair] = -turn[pair], -direction[pair]
+        return dataclasses.replace(
+            self, turn={**self.turn, space: turn}, direction={**self.direction, space: direction}
+        )
 
 
 def _along(rows: Any, x: Any) -> Any:
@@ -75,11 +121,12 @@ def read(text: str, spec: Spec) -> tuple[Map, ...]:
 
 
 def _maps_of(declared: Any, sizes: Mapping[str, int]) -> tuple[Map, ...]:
-    kinds = {"reflection": _reflection, "translation": _translation}
+    kinds = {"reflection": _reflection, "translation": _translation, "rotation": _rotation}
     if not isinstance(declared, dict) or not declared or declared.keys() - kinds.keys():
         names = ", ".join(declared) if isinstance(declared, dict) else str(declared)
         raise GoatError(
-            f"a symmetry has [[reflection]] and [[translation]], not {names or 'nothing'}"
+            "a symmetry has [[reflection]], [[translation]] and [[rotation]], not "
+            f"{names or 'nothing'}"
         )
     for kind, maps in declared.items():
         if not isinstance(maps, list):
@@ -117,11 +164,7 @@ def _reflection(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
 
 def _translation(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
     _check_names("translation", about, {"observation", "goal", "by"})
-    by = about.get("by")
-    if not isinstance(by, list) or len(by) != 2 or not by[0] < by[1]:
-        raise GoatError(f"a translation needs by = [low, high], not {by}")
-    low, high = by
-    direction = _nothing(sizes)
+    by, direction = _range("translation", about), _nothing(sizes)
     for space in ("observation", "goal"):
         for column in about.get(space, ()):
             direction[space][_column(column, space, sizes)] = 1.0
@@ -132,8 +175,50 @@ def _translation(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
         _nothing(sizes),
         direction,
         np.arange(sizes["observation"]),
-        (float(low), float(high)),
+        by,
     )
+
+
+def _rotation(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
+    _check_names("rotation", about, {*SPACES, "around", "by"})
+    by, around = _range("rotation", about), about.get("around")
+    partner = {space: np.arange(size) for space, size in sizes.items()}
+    turn, centre, angles = _nothing(sizes), _nothing(sizes), _nothing(sizes)
+    for space in SPACES:
+        turned = about.get(space, {})
+        if not isinstance(turned, dict) or turned.keys() - {"places", "vectors", "angles"}:
+            raise GoatError(
+                f"a rotation has {space} = {{ places = [[x, y]], vectors = [[x, y]], "
+                f"angles = [column] }}, not {turned}"
+            )
+        places, vectors = turned.get("places", []), turned.get("vectors", [])
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in [*places, *vectors]):
+            raise GoatError(f"a rotation turns pairs [[x, y]], not as in {turned}")
+        if places and not (isinstance(around, list) and len(around) == 2):
+            raise GoatError(f"a rotation of places needs around = [x, y], not {around}")
+        columns = [_column(each, space, sizes) for pair in [*places, *vectors] for each in pair]
+        for each in turned.get("angles", []):
+            angles[space][_column(each, space, sizes)] = 1.0
+        if len(set(columns)) < len(columns) or angles[space][columns].any():
+            raise GoatError(f"a rotation turns a column once, not as in {turned}")
+        first, second = columns[::2], columns[1::2]
+        partner[space][first], partner[space][second] = second, first
+        turn[space][first], turn[space][second] = -1.0, 1.0
+        for pair in places:
+            centre[space][pair] = around
+        if space == "observation":
+            placed = np.sort(np.array([each for pair in places for each in pair], int))
+    ones = {space: np.ones(size) for space, size in sizes.items()}
+    order = np.arange(sizes["observation"])
+    return Rotation("rotation", ones, centre, angles, order, by, partner, turn, placed)
+
+
+def _range(kind: str, about: Mapping[str, Any]) -> tuple[float, float]:
+    by = about.get("by")
+    if not isinstance(by, list) or len(by) != 2 or not by[0] < by[1]:
+        raise GoatError(f"a {kind} needs by = [low, high], not {by}")
+    low, high = by
+    return float(low), float(high)
 
 
 def _nothing(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -204,7 +289,8 @@ def transform(chosen: Map, drawn: Drawn, batch: Batch) -> Batch:
         next_achieved=goal(batch.next_achieved),
         goal=goal(batch.goal),
         policy_goal=goal(batch.policy_goal),
-        action=mapped("action")(batch.action),
+        # what is turned may leave the range of actions
+        action=jnp.clip(mapped("action")(batch.action), -1.0, 1.0),
         extra_observations=jax.tree.map(observation, batch.extra_observations),
         extra_goals=jax.tree.map(goal, batch.extra_goals),
     )
@@ -221,6 +307,8 @@ Moments = tuple[np.ndarray, np.ndarray]  # mean and standard deviation
 def mixed(chosen: Map, space: str, moments: Moments) -> Moments:
     """Of what is seen through a map as often as training sees it so."""
     mean, std = moments
+    if isinstance(chosen, Rotation):
+        return _turned(chosen, space, moments)
     if chosen.kind == "translation":
         low, high = chosen.by
         reach = chosen.direction[space] * (high - low)
@@ -231,3 +319,22 @@ def mixed(chosen: Map, space: str, moments: Moments) -> Moments:
     middle = (mean + image) / 2
     square = (mean**2 + image**2 + std**2 + std[..., order] ** 2) / 2
     return middle, np.sqrt(np.maximum(square - middle**2, 0.0))
+
+
+def _turned(chosen: Rotation, space: str, moments: Moments) -> Moments:
+    """As if the two coordinates of a pair were not correlated."""
+    mean, std = moments
+    (low, high), turn, partner = chosen.by, chosen.turn[space], chosen.partner[space]
+    width = high - low
+    cos, sin = (np.sin(high) - np.sin(low)) / width, (np.cos(low) - np.cos(high)) / width
+    cos2 = 0.5 + (np.sin(2 * high) - np.sin(2 * low)) / (4 * width)
+    both = (np.cos(2 * low) - np.cos(2 * high)) / (4 * width)  # of sin · cos
+    centre, away = chosen.offset[space], mean - chosen.offset[space]
+    other = away[..., partner]
+    middle = centre + cos * away + sin * turn * other
+    square = cos2 * (away**2 + std**2) + (1 - cos2) * (other**2 + std[..., partner] ** 2)
+    square += 2 * both * turn * away * other
+    spread = np.sqrt(np.maximum(square - (middle - centre) ** 2, 0.0))
+    angles = chosen.direction[space]
+    moved, wider = mean + angles * (low + high) / 2, np.sqrt(std**2 + angles**2 * width**2 / 12)
+    return np.where(turn != 0, middle, moved), np.where(turn != 0, spread, wider)

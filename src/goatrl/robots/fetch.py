@@ -47,6 +47,33 @@ def mirrored(
     }
 
 
+def turned(
+    places: Sequence[int],
+    vectors: Sequence[int],
+    angles: Sequence[int],
+    around: Sequence[float],
+    by: float,
+) -> dict[str, Any]:
+    """The rotations about a vertical line, by up to an angle either way, from the columns at which
+    the x of each place and vector stands, and those of angles about that line.
+    """
+    pairs = {
+        name: [[x, x + 1] for x in columns]
+        for name, columns in (("places", places), ("vectors", vectors))
+    }
+    return {
+        "rotation": [
+            {
+                "observation": {**pairs, "angles": list(angles)},
+                "goal": {"places": [[0, 1]]},
+                "action": {"vectors": [[0, 1]]},
+                "around": list(around),
+                "by": [-by, by],
+            }
+        ]
+    }
+
+
 REACH_SYMMETRY = mirrored(places=[0], vectors=[5], turns=[], fingers=[3, 8])
 # gripper and object; object from gripper, speeds of object and gripper; the object's rotation and
 # its speed

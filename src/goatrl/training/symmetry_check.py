@@ -15,7 +15,7 @@ import numpy as np
 import optax
 
 from goatrl.learn.networks import MLP, Architecture, init_mlp, mlp
-from goatrl.learn.symmetry import Map
+from goatrl.learn.symmetry import Map, Rotation
 from goatrl.types import Episodes, GoatError
 
 HIDDEN, UPDATES, BATCH, LEARNING_RATE = (128, 128), 3_000, 512, 2e-3
@@ -190,14 +190,8 @@ def _suspects(
     better: list[tuple[float, str, int]] = []
     for space in ("observation", "action"):
         for column in range(len(chosen.sign[space])):
-            sign, offset = chosen.sign[space].copy(), chosen.offset[space].copy()
-            sign[column], offset[column] = -sign[column], 0.0
-            other = dataclasses.replace(
-                chosen,
-                sign={**chosen.sign, space: sign},
-                offset={**chosen.offset, space: offset},
-            )
-            growth = _growth(found.original, model.error(rows.through(other, amount)))
+            other = rows.through(chosen.otherwise(space, column), amount)
+            growth = _growth(found.original, model.error(other))
             if growth < 2 / 3 * whole:
                 better.append((growth, space, column))
     return tuple((space, column) for _, space, column in sorted(better))
@@ -211,7 +205,7 @@ def _growth(original: np.ndarray, image: np.ndarray) -> float:
 class Model:
     """How observations change: a network, and the scales of what goes in and comes out."""
 
-    places: np.ndarray  # columns of which it sees the differences alone
+    places: tuple[np.ndarray, ...]  # columns of which it sees the differences alone
     network: MLP
     inputs: tuple[np.ndarray, np.ndarray]
     change: np.ndarray
@@ -222,7 +216,7 @@ class Model:
         return np.asarray((_seen(self.places, rows) - mean) / std, np.float32)
 
     @classmethod
-    def fit(cls, places: np.ndarray, rows: Transitions, seed: int) -> Model:
+    def fit(cls, places: tuple[np.ndarray, ...], rows: Transitions, seed: int) -> Model:
         inputs, changes = _seen(places, rows), rows.after - rows.before
         mean, std = inputs.mean(axis=0), _floored(inputs.std(axis=0))
         spread = np.abs(changes - changes.mean(axis=0)).mean(axis=0)
@@ -248,30 +242,33 @@ def _floored(spread: np.ndarray) -> np.ndarray:
     return np.maximum(spread, CONSTANT * np.median(spread) + 1e-12)
 
 
-def _places(episodes: Episodes, chosen: Map) -> np.ndarray:
-    """The places that a reflection turns round: columns with a sum, and those of the achieved goal,
-    as a mirror through the origin has a sum of 0.
+def _places(episodes: Episodes, chosen: Map) -> tuple[np.ndarray, ...]:
+    """The places that a map turns, each coordinate for itself. Of a reflection: columns with a sum,
+    and those of the achieved goal, as a mirror through the origin has a sum of 0.
     """
+    if isinstance(chosen, Rotation):
+        turn = chosen.turn["observation"][chosen.places]
+        return tuple(chosen.places[turn == each] for each in (-1.0, 1.0))
     if chosen.kind != "reflection":
-        return np.zeros(0, int)
+        return ()
     layout = episodes.layout()
     placed = chosen.offset["observation"] != 0.0
     if layout is not None:
         columns = np.array(layout.achieved)
         placed[columns] |= chosen.sign["observation"][columns] < 0.0
-    return np.flatnonzero(placed)
+    return (np.flatnonzero(placed),)
 
 
-def _seen(places: np.ndarray, rows: Transitions) -> np.ndarray:
-    """What the model is given. Of a reflection's places it gets the differences alone: data that
-    lie on one side of the mirror say nothing about the other, but for what is the same on both.
+def _seen(places: tuple[np.ndarray, ...], rows: Transitions) -> np.ndarray:
+    """What the model is given. Of places that are turned it gets the differences alone: data that
+    lie on one side of a mirror say nothing about the other, but for what is the same on both.
     """
-    before = rows.before
-    if len(places):
-        first, others = places[0], places[1:]
-        before = before.copy()
-        before[:, others] -= before[:, [first]]
-        before = np.delete(before, first, axis=1)
+    before, firsts = rows.before.copy(), []
+    for axis in places:
+        if len(axis):
+            firsts.append(axis[0])
+            before[:, axis[1:]] -= before[:, axis[:1]]
+    before = np.delete(before, firsts, axis=1)
     return np.concatenate([before, rows.action], axis=1)
 
 
