@@ -29,7 +29,6 @@ import numpy as np
 from goatrl import algorithms, tasks
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments.grid import EVALUATED_AT_ONCE
-from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
 from goatrl.robots.mujoco import PIECE, MujocoFamily, export, simulate_elsewhere
 from goatrl.robots.workers import the_same
@@ -198,7 +197,7 @@ class Cell(NamedTuple):
 def untrained(group: TaskGroup, seeds: int) -> Cell:
     """GOAT before its first update, on all that agents are run on."""
     members = [(algorithms.get("goat").build(group.settings), seed) for seed in range(seeds)]
-    state = init(members, group.spec, normalize.identity(group.spec))
+    state = init(members, group.spec)
     return Cell(members, state, group, group.evaluated())
 
 

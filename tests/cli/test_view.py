@@ -27,7 +27,6 @@ from goatrl.data.problems import open_problem
 from goatrl.disk import checkpoint
 from goatrl.experiments import agents as benchmark
 from goatrl.experiments.records import CellConfig, Training
-from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters
 from goatrl.report import video
 from goatrl.robots.physics.camera import Camera, off_screen
@@ -207,7 +206,7 @@ def test_a_run_can_act() -> None:
     run.prepare(config)
     checkpoint.save(
         run.checkpoint_path,
-        init(config.members(), config.spec, normalize.identity(config.spec)),
+        init(config.members(), config.spec),
         {"step": 0},
     )
     name, policy = View(REACH.name, "left", (Path("clip.mp4"),), run.folder).actor(REACH)
@@ -217,7 +216,7 @@ def test_a_run_can_act() -> None:
     kept = CellConfig(
         "reach-left-right", "bc", "", hyperparameters(members[0][0]), config.spec, "", "", 8, 8
     )
-    state = init(members, config.spec, normalize.identity(config.spec))
+    state = init(members, config.spec)
     acting = prune_to_policy(members[0][0], config.spec, state)
     benchmark.save(Path("b"), kept, Training((3, 5), {}, 2, 1.0), acting)
     (file,) = Path("b/agents").iterdir()

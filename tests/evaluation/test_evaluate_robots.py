@@ -16,7 +16,6 @@ import pytest
 from goatrl import algorithms, tasks
 from goatrl.evaluation import episodes as evaluation
 from goatrl.evaluation.episodes import evaluate
-from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
 from goatrl.robots import Drawn, mujoco
 from goatrl.robots.workers import Workers
@@ -89,7 +88,7 @@ def test_an_episode_is_the_same_in_any_piece() -> None:
     """Networks too, whose matrix products round by the number of their rows."""
     group = tasks.get("push-left-right")
     members = [(algorithms.get("bc").build(group.settings), seed) for seed in (0, 1)]
-    state = init(members, group.spec, normalize.identity(group.spec))
+    state = init(members, group.spec)
     agents = stack([algorithm for algorithm, _ in members]), state
     task = dataclasses.replace(group.tasks[1], episodes=mujoco.ROWS + 3)
     every = Drawn(*task.evaluation())

@@ -113,6 +113,6 @@ def test_weights_rise_from_portion_to_portion(name: str, point_episodes: Episode
 def test_ranking_needs_an_ensemble(point_episodes: Episodes) -> None:
     spec = point_episodes.spec(1.0)
     members = [(algorithms.get("wgcsl").build(Settings()), 0)]
-    state = jax.tree.map(lambda leaf: leaf[0], init(members, spec, normalize.identity(spec)))
+    state = jax.tree.map(lambda leaf: leaf[0], init(members, spec))
     with pytest.raises(GoatError, match="no value ensemble"):
         uncertainty.rank_by_weight(members[0][0], state, point_episodes, spec)

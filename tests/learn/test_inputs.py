@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
-from goatrl.learn import networks, normalize
+from goatrl.learn import networks, normalize, symmetry
 from goatrl.learn.networks import Architecture, View, init_mlp, mlp
 from goatrl.training import offline
 from goatrl.types import GoatError, Layout, Settings, make_episodes
@@ -53,6 +54,73 @@ def test_upright_the_frame_moves_along_the_table_but_not_up():
     np.testing.assert_array_equal(moved([0.0, 7.0]) - seen, [[0, 0, 0, 7.0, 0, 0, 0]])
 
 
+def test_bounded_heights_are_those_of_the_data():
+    """What is above them is lowered with all that is seen from it, and what is below is lifted."""
+    view = View((2, 3), (0, 1), vertical=(1,), bounded=True)
+    lowest, highest = jnp.asarray([-jnp.inf, 1.0]), jnp.asarray([jnp.inf, 2.0])
+
+    def seen(height):
+        observation = jnp.asarray([[1.0, height + 0.5, 4.0, height, 9.0]])
+        return view.within(observation, jnp.asarray([[10.0, height + 3.0]]), lowest, highest)
+
+    for height, expected in ((5.0, 2.0), (2.0, 2.0), (1.25, 1.25), (-3.0, 1.0)):
+        observation, goal = seen(height)
+        np.testing.assert_array_equal(observation, [[1.0, expected + 0.5, 4.0, expected, 9.0]])
+        np.testing.assert_array_equal(goal, [[10.0, expected + 3.0]])
+
+
+def episodes_of(heights):
+    """Places of a block in two dimensions, and of a hand 1 beside it."""
+    rng = np.random.default_rng(0)
+    block = np.stack([rng.normal(size=(40, 6)), rng.uniform(*heights, (40, 6))], axis=-1)
+    observations = np.concatenate([block + np.array([1.0, 0.0]), block], axis=-1)
+    return make_episodes(observations, block, rng.uniform(-1, 1, (40, 5, 1)), block[:, -1] + 0.1)
+
+
+@pytest.mark.parametrize(
+    ("about", "expected"),
+    [
+        ({}, [0.0, 1.0]),
+        ({"reflection": [{"goal": {"0": 5.0}}]}, [0.0, 1.0]),
+        ({"reflection": [{"goal": {"1": 3.0}}]}, [0.0, 3.0]),
+        ({"translation": [{"goal": [1], "by": [-2.0, 5.0]}]}, [-2.0, 6.0]),
+        (
+            {"rotation": [{"goal": {"places": [[0, 1]]}, "around": [0.0, 0.0], "by": [-1, 1]}]},
+            [-np.inf, np.inf],
+        ),
+    ],
+)
+def test_bounds_are_those_of_what_training_sees(about, expected):
+    data = episodes_of((0.0, 1.0))
+    maps = symmetry.read(json.dumps(about) if about else "", data.spec(0.1))
+    view = View((2, 3), (0, 1), vertical=(1,), bounded=True)
+    found = normalize.from_episodes(data, view, maps)
+    assert (found.lowest[0], found.highest[0]) == (-np.inf, np.inf)
+    np.testing.assert_allclose([found.lowest[1], found.highest[1]], expected, atol=0.02)
+    others = normalize.from_episodes(data, dataclasses.replace(view, bounded=False), maps)
+    assert others.lowest is None
+    np.testing.assert_array_equal(found.goal_mean, others.goal_mean)
+
+
+def test_an_agent_acts_beyond_the_heights_of_its_data_as_it_does_at_their_end():
+    data, actions = episodes_of((0.0, 1.0)), {}
+    for inputs in ("upright-frame", "bounded-frame"):
+        numbers = {"inputs": inputs, "achieved": (2, 3), "positions": (0, 1), "vertical": (1,)}
+        agent = algorithms.get("bc").build(Settings())
+        agent = dataclasses.replace(agent, architecture=Architecture((16,), **numbers))
+        (last,) = offline.train(
+            [(agent, 0)], data.spec(0.1), data, updates=20, batch_size=16, interval=20
+        )
+        state = jax.tree.map(lambda leaf: leaf[0], last.state)
+        seen = jnp.asarray([[1.0, height, 0.0, height] for height in (0.5, 1.0, 3.0)])
+        actions[inputs] = np.asarray(normalize.act(agent, state, seen, seen[:, 2:] + 0.5))[:, 0]
+    inside, at_end, beyond = actions["bounded-frame"]
+    assert beyond == pytest.approx(at_end, abs=1e-3)  # no height is exactly 1
+    assert abs(inside - at_end) > 0.01
+    assert abs(beyond - actions["upright-frame"][2]) > 0.01
+    assert inside == pytest.approx(actions["upright-frame"][0], abs=1e-6)
+
+
 def test_columns_keep_their_order_and_axes():
     view = View((3, 0), (2, 1))
     seen = np.concatenate(view(OBSERVATION, GOAL), axis=1)
@@ -63,7 +131,13 @@ def test_columns_keep_their_order_and_axes():
 
 @pytest.mark.parametrize(
     ("inputs", "size"),
-    [("absolute", 8), ("difference", 8), ("goal-frame", 6), ("upright-frame", 7)],
+    [
+        ("absolute", 8),
+        ("difference", 8),
+        ("goal-frame", 6),
+        ("upright-frame", 7),
+        ("bounded-frame", 7),
+    ],
 )
 def test_a_network_is_as_wide_as_what_it_sees(inputs, size):
     shape = Architecture((3,), inputs=inputs, achieved=(2, 3), positions=(0, 1), vertical=(1,))
@@ -83,7 +157,8 @@ def test_the_network_is_applied_to_what_it_sees():
     ("settings", "message"),
     [
         ({"inputs": "polar"}, "must be one of absolute, difference, goal-frame, upright-frame"),
-        ({"inputs": "upright-frame", "achieved": (0, 1)}, "needs architecture.vertical"),
+        ({"inputs": "upright-frame", "achieved": (0, 1)}, "upright-frame needs architecture.vert"),
+        ({"inputs": "bounded-frame", "achieved": (0, 1)}, "bounded-frame needs architecture.vert"),
         ({"inputs": "difference"}, "needs architecture.achieved"),
         (
             {"inputs": "goal-frame", "achieved": (0, 1), "positions": (2, 3, 4)},

@@ -33,6 +33,7 @@ from goatrl.experiments import export as cards
 from goatrl.experiments.loading import load, load_policy
 from goatrl.experiments.records import Cell, CellConfig, Training, add
 from goatrl.learn import normalize
+from goatrl.learn.networks import view_of
 from goatrl.learn.normalize import Normalizer
 from goatrl.learn.parameters import described, override
 from goatrl.runs import export, graph, numpy_policy, onnx_policy
@@ -65,7 +66,7 @@ def some(spec: Spec, algorithm, seeds: tuple[int, ...] = (0,)) -> Agents:
     """
     rng = np.random.default_rng(1)
     members: Members = [(algorithm, seed) for seed in seeds]
-    like = jax.eval_shape(lambda: init(members, spec, normalize.identity(spec)))
+    like = jax.eval_shape(lambda: init(members, spec))
     like = prune_to_policy(algorithm, spec, like)
 
     def drawn(leaf: jax.ShapeDtypeStruct) -> jax.Array:
@@ -82,6 +83,9 @@ def some(spec: Spec, algorithm, seeds: tuple[int, ...] = (0,)) -> Agents:
             )
         )
     )
+    view = view_of(algorithm)
+    ends = (np.full((len(seeds), spec.goal_dim), end) for end in (-0.5, 0.5))
+    known = normalize.bounded(known, view, *ends)
     state = dataclasses.replace(
         jax.tree.map(drawn, like), normalizer=known, step=jnp.zeros(len(seeds), jnp.int32)
     )
@@ -165,6 +169,12 @@ def test_the_robots_are_those_of_the_paper_and_of_ogbench() -> None:
         {"inputs": "goal-frame", "achieved": (4, 0, 2)},
         {"inputs": "goal-frame", "achieved": (5, 0, 2), "positions": (1, 3, 6)},
         {"inputs": "upright-frame", "achieved": (4, 0, 2), "vertical": (2,)},
+        {
+            "inputs": "bounded-frame",
+            "achieved": (4, 0, 2),
+            "positions": (1, 3, 6),
+            "vertical": (2,),
+        },
         *({"activation": each} for each in ("gelu", "tanh", "silu")),
         *({"activation": each, "layer_norm": True} for each in ("relu", "gelu", "tanh", "silu")),
         {"inputs": "difference", "achieved": (1, 2, 0), "layer_norm": True, "hidden": (32,)},

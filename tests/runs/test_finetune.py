@@ -192,7 +192,7 @@ def test_imitators_get_new_critics(tmp_path: Path, algorithm: str) -> None:
     assert plan.trained is not None
     same(plan.trained.params["policy"], state.params["policy"])
     same(plan.trained.target["policy"], state.target["policy"])
-    fresh = init(plan.members, GROUP.spec, normalize.identity(GROUP.spec))
+    fresh = init(plan.members, GROUP.spec)
     same(plan.trained.params["value"], fresh.params["value"])
     same(plan.trained.target["value"], fresh.params["value"])
 
@@ -395,9 +395,7 @@ def test_a_folder_tells_which_agents_it_holds(
 
 def test_an_experts_folder_holds_its_best_agent(tmp_path: Path) -> None:
     plan = expert_training.plan("slide", rounds=2)
-    like = jax.eval_shape(
-        lambda: init(plan.members, plan.group.spec, normalize.identity(plan.group.spec))
-    )
+    like = jax.eval_shape(lambda: init(plan.members, plan.group.spec))
     best = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
     last = jax.tree.map(jnp.ones_like, best)
     small = dataclasses.replace(
@@ -419,7 +417,7 @@ def test_an_expert_is_exported_as_it_acts(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(expert_training, "success_rate", lambda *arguments: np.array([0.5]))
     monkeypatch.setattr(OnlineRun, "curves", lambda run: {0: []})
     plan = expert_training.plan("reach", rounds=2)
-    state = init(plan.members, plan.group.spec, normalize.identity(plan.group.spec))
+    state = init(plan.members, plan.group.spec)
     small = dataclasses.replace(
         plan, schedule=dataclasses.replace(plan.schedule, capacity=plan.schedule.episodes)
     )

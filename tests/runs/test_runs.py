@@ -338,9 +338,7 @@ def test_a_dataset_that_does_not_fit_the_checkpoint_is_refused(
 ) -> None:
     run = finish(tmp_path / "run")
     other = odd_episodes.spec(1.0)
-    like = jax.eval_shape(
-        lambda: offline.init(run.config().members(), other, normalize.identity(other))
-    )
+    like = jax.eval_shape(lambda: offline.init(run.config().members(), other))
     with pytest.raises(GoatError, match=r"does not fit: .* has shape .* need"):
         checkpoint.restore(run.checkpoint_path, like)
     file = tmp_path / "odd.npz"

@@ -13,7 +13,6 @@ from goatrl import algorithms, tasks
 from goatrl.data import collect, make, minari
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import suites
-from goatrl.learn import normalize
 from goatrl.report import data_figures
 from goatrl.robots.reach import REACH
 from goatrl.sim.registration import identifier, is_registered
@@ -48,7 +47,7 @@ def test_an_untrained_agent_is_evaluated(registered: TaskGroup) -> None:
     starts, goals = group.task("high").evaluation()
     assert (starts.shape, goals.shape) == ((3, 0), (3, 3))
     members = [(algorithms.get("goat").build(group.settings), seed) for seed in (0, 1)]
-    table = evaluate(members, init(members, group.spec, normalize.identity(group.spec)), group)
+    table = evaluate(members, init(members, group.spec), group)
     assert table.num_rows == 2 * 2 * 3
     assert table["task"].to_pylist() == ["Low"] * 6 + ["High"] * 6
     np.testing.assert_allclose(table["goal"].to_pylist()[6:9], goals, rtol=1e-6)

@@ -15,6 +15,7 @@ import pytest
 from goatrl import algorithms, tasks
 from goatrl.disk import checkpoint
 from goatrl.learn import normalize
+from goatrl.learn.networks import Architecture
 from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.training.offline import init, run_chunk, same_rows, seed_keys
 from goatrl.training.online import (
@@ -117,6 +118,22 @@ def test_statistics_tell_millimetres_apart() -> None:
     np.testing.assert_allclose(spread, 1e-3, rtol=0.15)
 
 
+def test_bounds_of_a_dataset_stay_while_the_normalizer_adapts() -> None:
+    shape = Architecture(
+        (8,), inputs="bounded-frame", achieved=(0, 1, 2), positions=(), vertical=(2,)
+    )
+    members = [(dataclasses.replace(MEMBERS[0][0], architecture=shape), 0)]
+    fresh = init(members, GROUP.spec)
+    bounds = jnp.asarray([[-jnp.inf, -jnp.inf, 0.25]])
+    known = dataclasses.replace(fresh.normalizer, lowest=bounds)
+    begun = start(members, GROUP.spec, SCHEDULE, dataclasses.replace(fresh, normalizer=known))
+    done = next(train_online(members, GROUP.spec, GROUP.family, GROUP.tasks, SCHEDULE, begun))
+    found = done.state.train.normalizer
+    assert found.observation_mean.any()
+    np.testing.assert_array_equal(found.lowest, bounds)
+    assert np.isinf(found.highest).all()
+
+
 def test_the_normalizer_can_stay() -> None:
     fixed = dataclasses.replace(SCHEDULE, adapt_normalizer=False)
     (done,) = rounds(1, schedule=fixed)
@@ -135,7 +152,7 @@ def test_only_what_is_filled_is_drawn() -> None:
     arrays = {name: generator.normal(size=shape) for name, shape in shapes.items()}
     for array in arrays.values():
         array[:, 2:] = np.nan
-    state = init(MEMBERS, GROUP.spec, normalize.identity(GROUP.spec))
+    state = init(MEMBERS, GROUP.spec)
     stacked = jax.tree.map(
         lambda *leaves: jnp.stack(leaves), *(algorithm for algorithm, _ in MEMBERS)
     )
@@ -158,7 +175,7 @@ def test_rewards_can_be_minus_one_and_zero() -> None:
         generator.uniform(-1, 1, (4, 49, 4)),
         np.zeros((4, 3)),
     )
-    state = init(MEMBERS[:1], GROUP.spec, normalize.identity(GROUP.spec))
+    state = init(MEMBERS[:1], GROUP.spec)
     zero = {
         name: jax.tree.map(jnp.zeros_like, getattr(state, name)) for name in ("params", "target")
     }

@@ -63,9 +63,12 @@ class TrainingOptions:
     """Number of seeds (0, 1, …), trained together."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """NAME=VALUE: set a hyper-parameter (see `goat list ALGORITHM`). Can be repeated."""
-    inputs: Literal["absolute", "difference", "goal-frame", "upright-frame"] = "absolute"
+    inputs: Literal["absolute", "difference", "goal-frame", "upright-frame", "bounded-frame"] = (
+        "absolute"
+    )
     """What networks see of an observation s and a goal g: both, s and g − φ(s), where φ(s) is the
-    achieved goal, or s and g as seen from φ(s), without the heights or with them.
+    achieved goal, or s and g as seen from φ(s), without heights, with them, or with them in the
+    range of the data.
     """
     symmetry: Annotated[str | None, arg(metavar="FILE")] = None
     """A TOML file that declares symmetries of the problem, with which training augments the data,

@@ -75,7 +75,8 @@ def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
             f"{inputs} inputs need the achieved goal in the observation, and no columns of these "
             "observations are equal to it; append it to them"
         )
-    if inputs == "upright-frame" and layout.vertical == ():
+    with_heights = inputs in ("upright-frame", "bounded-frame")
+    if with_heights and layout.vertical == ():
         inputs = "goal-frame"  # no height matters to this robot
     found: dict[str, Any] = {
         "architecture.inputs": inputs,
@@ -83,7 +84,7 @@ def seen_as(inputs: str, layout: Layout | None) -> dict[str, Any]:
     }
     if inputs.endswith("-frame") and layout.positions:
         found["architecture.positions"] = layout.positions
-    if inputs == "upright-frame" and layout.vertical:
+    if with_heights and layout.vertical:
         found["architecture.vertical"] = layout.vertical
     return found
 

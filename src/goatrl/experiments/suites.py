@@ -38,6 +38,7 @@ from goatrl.experiments.frontier import (
     MIRROR,
     SECOND_CHOICE,
     SECOND_ROUND,
+    SIXTH_ROUND,
     THIRD_ROUND,
     TUNED_BY_GROUP,
     one_setting,
@@ -313,6 +314,7 @@ SUITES = (
             *THIRD_ROUND,
             *FOURTH_CHOICE,
             *FIFTH_ROUND,
+            *SIXTH_ROUND[:2],  # no robot of these groups declares rotations
             Column("Expert", "expert"),
         ),
         {},
@@ -333,6 +335,7 @@ SUITES = (
             *THIRD_ROUND,
             *FOURTH_CHOICE,
             *FIFTH_ROUND,
+            *SIXTH_ROUND,
             *TUNED_BY_GROUP,
             Column("Expert", "expert"),
         ),

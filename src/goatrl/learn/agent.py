@@ -81,7 +81,7 @@ class Agent:
             target=jax.tree.map(jnp.copy, params | self._averaged(params["policy"])),
             optimizer=self._optimizer().init(params),
             weight_state=self.policy.init(weight_key, spec, shape),
-            normalizer=normalize.identity(spec),
+            normalizer=normalize.identity(spec, self.architecture.view),
         )
 
     def update(self, state: TrainState, batch: Batch, key: jax.Array) -> tuple[TrainState, Metrics]:

@@ -20,7 +20,8 @@ _MATRIX = jax.tree_util.DictKey("w")
 ACTIVATIONS = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "tanh": jnp.tanh, "silu": jax.nn.silu}
 
 
-INPUTS = ("absolute", "difference", "goal-frame", "upright-frame")
+INPUTS = ("absolute", "difference", "goal-frame", "upright-frame", "bounded-frame")
+WITH_HEIGHTS = INPUTS[-2:]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,7 @@ class View:
     positions: tuple[int, ...] | None = None
     # axes of the space of goals along which φ(s) is seen as it is nevertheless
     vertical: tuple[int, ...] = ()
+    bounded: bool = False  # whether it is seen within the range of the data when an agent acts
 
     def __call__(
         self, observation: jax.Array, goal: jax.Array, *others: jax.Array
@@ -53,6 +55,20 @@ class View:
         kept = observation[:, np.array(as_they_are, int)]
         return kept, *positions, *heights, goal - now, *others
 
+    def within(
+        self, observation: jax.Array, goal: jax.Array, lowest: jax.Array, highest: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """All places moved along the vertical axes until φ(s) is between lowest and highest, both
+        (goal_dim,). What is seen relative to φ(s) stays as it is. Nothing is normalised.
+        """
+        now = observation[:, np.array(self.achieved)]
+        moved = jnp.clip(now, lowest[None], highest[None]) - now
+        still = jnp.zeros_like(moved[:, :1])
+        axes = [self.axes.get(column, -1) for column in range(observation.shape[1])]
+        return observation + jnp.concatenate([moved, still], axis=1)[
+            :, np.array(axes)
+        ], goal + moved
+
     @property
     def fewer(self) -> int:
         """By how many numbers it is smaller than observation and goal."""
@@ -70,10 +86,11 @@ class Architecture:
     """The shape of every network of an agent, and what it sees.
 
     `inputs` is what networks see of an observation s and a goal g: both (absolute), s and g − φ(s)
-    (difference), s and g as seen from φ(s), the achieved goal (goal-frame), or the same with the
-    heights of φ(s) (upright-frame). For the latter three, `achieved` names the columns of s that
-    are φ(s), `positions` those of other places in the space of goals, and `vertical` the axes of
-    that space that are heights.
+    (difference), s and g as seen from φ(s), the achieved goal (goal-frame), the same with the
+    heights of φ(s) (upright-frame), or with heights that are brought back into the range of the
+    data when an agent acts (bounded-frame). For all but the first, `achieved` names the columns of
+    s that are φ(s), `positions` those of other places in the space of goals, and `vertical` the
+    axes of that space that are heights.
 
     An agent can have several `policies`. Each imitates the data for itself, and the agent does what
     they do on average: where the data says nothing, they disagree, and their mean errs less.
@@ -99,10 +116,11 @@ class Architecture:
                 "observation that are the achieved goal; --inputs finds them"
             )
         positions = (self.positions or ()) if self.inputs.endswith("-frame") else None
-        vertical = (self.vertical or ()) if self.inputs == "upright-frame" else ()
-        if self.inputs == "upright-frame" and not vertical:
+        keeps_heights = self.inputs in WITH_HEIGHTS
+        vertical = (self.vertical or ()) if keeps_heights else ()
+        if keeps_heights and not vertical:
             raise GoatError(
-                "architecture.inputs=upright-frame needs architecture.vertical, the numbers of a "
+                f"architecture.inputs={self.inputs} needs architecture.vertical, the numbers of a "
                 "goal that are heights, counted from 0"
             )
         if positions and len(positions) % len(self.achieved):
@@ -110,7 +128,7 @@ class Architecture:
                 "architecture.positions must name as many columns as a goal has numbers, or a "
                 f"multiple of that, not {len(positions)}"
             )
-        return View(self.achieved, positions, vertical)
+        return View(self.achieved, positions, vertical, self.inputs == "bounded-frame")
 
     def __post_init__(self) -> None:
         if self.inputs not in INPUTS:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from goatrl.learn import symmetry
-from goatrl.learn.networks import View
+from goatrl.learn.networks import View, view_of
 from goatrl.learn.symmetry import Map, Moments
 from goatrl.types import Algorithm, Batch, Episodes, Metrics, Spec, TrainState, pytree
 
@@ -24,6 +24,9 @@ class Normalizer:
     observation_std: jax.Array
     goal_mean: jax.Array
     goal_std: jax.Array
+    # what is achieved in the data, in places that a view bounds; endless elsewhere
+    lowest: jax.Array | None = None
+    highest: jax.Array | None = None
 
     def observation(self, x: jax.Array) -> jax.Array:
         return _normalize(x, self.observation_mean, self.observation_std)
@@ -64,14 +67,30 @@ def act(
     algorithm: Algorithm, state: TrainState, observation: jax.Array, goal: jax.Array
 ) -> jax.Array:
     """What an agent does: (B, observation_dim), (B, goal_dim) → (B, action_dim)."""
-    seen = state.normalizer.observation(observation), state.normalizer.goal(goal)
-    return algorithm.act(state, *seen)
+    known, view = state.normalizer, view_of(algorithm)
+    if view is not None and view.bounded:
+        observation, goal = view.within(observation, goal, known.lowest, known.highest)
+    return algorithm.act(state, known.observation(observation), known.goal(goal))
 
 
-def identity(spec: Spec) -> Normalizer:
+def identity(spec: Spec, view: View | None = None) -> Normalizer:
     observation, goal = (spec.observation_dim,), (spec.goal_dim,)
-    return Normalizer(
+    found = Normalizer(
         jnp.zeros(observation), jnp.ones(observation), jnp.zeros(goal), jnp.ones(goal)
+    )
+    return bounded(found, view, np.full(goal, -np.inf), np.full(goal, np.inf))
+
+
+def bounded(
+    known: Normalizer, view: View | None, lowest: np.ndarray, highest: np.ndarray
+) -> Normalizer:
+    """With bounds of what is achieved along the vertical axes, if a view has such."""
+    if view is None or not view.bounded:
+        return known
+    upwards = np.isin(np.arange(lowest.shape[-1]), view.vertical)
+    low, high = np.where(upwards, lowest, -np.inf), np.where(upwards, highest, np.inf)
+    return dataclasses.replace(
+        known, lowest=jnp.asarray(low, jnp.float32), highest=jnp.asarray(high, jnp.float32)
     )
 
 
@@ -104,9 +123,14 @@ def from_episodes(
         weights = np.concatenate([known[length] for length in lengths])[:, None] / len(goals)
     goal_mean = (weights * goals).sum(axes)
     goal_var = (weights * (goals - goal_mean) ** 2).sum(axes)
-    return from_moments(
+    found = from_moments(
         (observations.mean(0), observations.std(0)), (goal_mean, np.sqrt(goal_var)), view, maps
     )
+    achieved = np.asarray(episodes.achieved, np.float64).reshape(-1, goals.shape[-1])
+    ends = achieved.min(axis=0), achieved.max(axis=0)
+    for each in maps:
+        ends = symmetry.extremes(each, ends)
+    return bounded(found, view, *ends)
 
 
 def from_moments(

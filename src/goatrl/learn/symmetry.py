@@ -321,6 +321,18 @@ def mixed(chosen: Map, space: str, moments: Moments) -> Moments:
     return middle, np.sqrt(np.maximum(square - middle**2, 0.0))
 
 
+def extremes(chosen: Map, ends: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest goals that training sees, if those of the data are known."""
+    if isinstance(chosen, Rotation):
+        turned = chosen.turn["goal"] != 0.0
+        return np.where(turned, -np.inf, ends[0]), np.where(turned, np.inf, ends[1])
+    amounts = [np.full((1, 1), by) for by in chosen.by]
+    seen = [chosen.apply("goal", end[None], by)[0] for end in ends for by in amounts]
+    if chosen.kind == "reflection":  # which half of the rows are not seen through
+        seen += ends
+    return np.min(seen, axis=0), np.max(seen, axis=0)
+
+
 def _turned(chosen: Rotation, space: str, moments: Moments) -> Moments:
     """As if the two coordinates of a pair were not correlated."""
     mean, std = moments

@@ -122,7 +122,8 @@ def train(
         set: hyper-parameters by name, such as {"uncertainty.w": 1.0}.
         inputs: what networks see of an observation s and a goal g: "absolute" (both), "difference"
             (s and g − φ(s), where φ(s) is the achieved goal), "goal-frame" (s and g as seen from
-            φ(s)) or "upright-frame" (the same, but heights are kept).
+            φ(s)), "upright-frame" (the same, but heights are kept) or "bounded-frame" (with heights
+            that are brought back into the range of the data when an agent acts).
         symmetry: a TOML file that declares symmetries of the problem, with which training augments
             the data, or "declared" for those of the robot of the dataset's task group.
         out: a run folder like that of `goat train`; repeat the call to resume, with more `updates`

@@ -18,7 +18,6 @@ from goatrl import algorithms, tasks
 from goatrl.disk.reading import typed
 from goatrl.evaluation.environment_group import EnvironmentFamily, group_of
 from goatrl.evaluation.environments import Environment
-from goatrl.learn import normalize
 from goatrl.learn.agent import Agent, actor_critic
 from goatrl.learn.parameters import described
 from goatrl.learn.values import QEnsemble
@@ -182,7 +181,7 @@ def as_ddpg(
     no critics, so theirs are new as well.
     """
     converted = _converted(members, group, str(run.folder), run.config().algorithm, "use --by own")
-    fresh = init(converted, group.spec, normalize.identity(group.spec))
+    fresh = init(converted, group.spec)
     params = dict(state.params)
     target = {name: state.target[name] for name in params}
     agent = members[0][0]

@@ -320,7 +320,7 @@ def restore_agents(path: Path, members: Members, spec: Spec, part: str = "") -> 
 def expected(where: object, members: Members, spec: Spec) -> TrainState:
     """The shapes of agents that a file describes; its numbers may make no networks at all."""
     try:
-        return jax.eval_shape(lambda: init(members, spec, normalize.identity(spec)))
+        return jax.eval_shape(lambda: init(members, spec))
     except (TypeError, ValueError, ArithmeticError) as error:
         raise GoatError(
             f"{where}: agents cannot be made of these hyper-parameters and dimensions "

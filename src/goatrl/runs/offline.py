@@ -30,7 +30,7 @@ from goatrl.disk.claims import claimed
 from goatrl.disk.identity import Identity
 from goatrl.disk.reading import typed
 from goatrl.evaluation.environments import Environment
-from goatrl.learn import normalize, symmetry
+from goatrl.learn import symmetry
 from goatrl.learn.networks import check_view
 from goatrl.learn.parameters import Number, described, override, stack
 from goatrl.runs.folder import (
@@ -130,7 +130,7 @@ def check_contract(entry: Entry, algorithm: Algorithm, spec: Spec, batch_size: i
     def train_and_act() -> Any:
         members = [(algorithm, 0)]
         stacked = stack([algorithm])
-        state = init(members, spec, normalize.identity(spec))
+        state = init(members, spec)
         keys, rows = seed_keys(members, stream=1), same_rows(1, 2)
         state, _ = run_chunk(
             stacked, state, keys, episodes, 1, batch_size, spec.goal_threshold, rows

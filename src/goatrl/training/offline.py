@@ -58,8 +58,12 @@ class Chunk:
             )
 
 
-def init(members: Members, spec: Spec, normalizer: Normalizer) -> TrainState:
-    """The state of all members before the first update."""
+def init(members: Members, spec: Spec, normalizer: Normalizer | None = None) -> TrainState:
+    """The state of all members before the first update; without a normaliser, with one that
+    changes nothing.
+    """
+    if normalizer is None:
+        normalizer = normalize.identity(spec, view_of(members[0][0]))
     algorithms = stack([algorithm for algorithm, _ in members])
     states = jax.vmap(lambda algorithm, key: algorithm.init(key, spec))(
         algorithms, seed_keys(members, stream=0)
@@ -134,7 +138,7 @@ def shapes(
     def arrays(*datasets: Episodes) -> tuple[Any, TrainState, jax.Array, Episodes, Rows]:
         return (
             stack([algorithm for algorithm, _ in members]),
-            init(members, spec, normalize.identity(spec)),
+            init(members, spec),
             seed_keys(members, stream=1),
             _joined(datasets),
             same_rows(len(members), 0),
@@ -155,7 +159,7 @@ def _on_device(
         symmetry.of(members[0][0], spec),
     )
     if state is None:
-        fresh = init(members, spec, normalize.identity(spec))
+        fresh = init(members, spec)
         state = dataclasses.replace(fresh, normalizer=normalizers)
     algorithms = stack([algorithm for algorithm, _ in members])
     return algorithms, state, seed_keys(members, stream=1), shared, rows

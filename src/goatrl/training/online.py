@@ -114,7 +114,7 @@ def start(
     number = len(members)
     return OnlineState(
         round=np.zeros((), np.int64),
-        train=init(members, spec, normalize.identity(spec)) if trained is None else trained,
+        train=init(members, spec) if trained is None else trained,
         buffer=Episodes(**empty),
         statistics=Statistics(
             np.zeros(number),
@@ -154,6 +154,8 @@ def train_online(
             if schedule.adapt_normalizer:
                 first = members[0][0]
                 normalizer = _normalizer(statistics, view_of(first), symmetry.of(first, spec))
+                bounds = agents.normalizer.lowest, agents.normalizer.highest
+                normalizer = dataclasses.replace(normalizer, lowest=bounds[0], highest=bounds[1])
                 agents = dataclasses.replace(agents, normalizer=normalizer)
             filled = min((number + 1) * schedule.episodes, schedule.slots)
             agents, metrics = run_chunk(
