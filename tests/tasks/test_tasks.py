@@ -668,8 +668,8 @@ def test_a_turned_arm_moves_as_if_all_had_been_turned() -> None:
         found = np.abs(run(chosen, amount) - expected).mean(axis=(0, 1)) / spread
         return np.asarray(found[moving])
 
-    assert error(turning).max() < 0.05
-    assert error(turning.otherwise("action", 0))[[0, 1, 4, 5]].min() > 0.2
+    assert error(turning).max() < 0.12
+    assert error(turning.otherwise("action", 0))[[0, 1, 4, 5]].min() > 0.4
 
 
 @pytest.mark.parametrize("family", [fetch.REACH.family, fetch.PICK.family], ids=["reach", "pick"])

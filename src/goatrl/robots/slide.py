@@ -28,5 +28,5 @@ SLIDE = FetchFamily(
     # The puck is round; fingers are not, so that a hit from another side sends it elsewhere
     # (docs/inputs.md has by how much).
     symmetry=OBJECT_SYMMETRY
-    | turned([0, 3], [6, 14, 17, 20], angles=[13], around=GRIPPER[:2], by=0.2),
+    | turned([0, 3], [6, 14, 17, 20], angles=[13], around=GRIPPER[:2], by=0.4),
 )
