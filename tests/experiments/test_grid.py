@@ -266,6 +266,23 @@ def test_a_label_stands_for_one_column(tmp_path: Path) -> None:
         grid.choose_columns(SUITE.columns, ["bc", str(file)])
 
 
+def test_columns_are_chosen_by_heading_or_algorithm() -> None:
+    columns = [
+        Column("GOAT", "goat"),
+        Column("frame, mirror", "goat", inputs="goal-frame"),
+        Column("Goal BC", "bc"),
+    ]
+    for names, chosen in (
+        (["frame, mirror"], columns[1:2]),
+        (["goat"], columns[:2]),
+        (["Goal BC", "GOAT"], [columns[0], columns[2]]),
+        (["frame, mirror", "gcsl"], [columns[1], Column("GCSL", "gcsl")]),
+    ):
+        assert grid.choose_columns(columns, names) == chosen
+    with pytest.raises(GoatError, match="frame, mirrors"):
+        grid.choose_columns(columns, ["frame, mirrors"])
+
+
 def test_evaluating_and_training_go_on_at_the_same_time(tmp_path: Path) -> None:
     """Evaluating waits until the next cell trains; were they one after the other, it would wait for
     ever.

@@ -39,6 +39,7 @@ class Bench:
       goat bench pointreach
       goat bench ablation-value ablation-rnd
       goat bench pointreach --groups pointreach-expert-10 --algorithms goat bc --seeds 3
+      goat bench frontier --groups slide-left-right --algorithms goat_tau "frame, mirror"
       goat bench pointreach --data pointreach-expert-10=clean.pkl --out results/theirs
       goat bench finetune-ddpg --groups push-left-right
       goat bench training-time
@@ -55,8 +56,8 @@ class Bench:
     groups: tuple[str, ...] = ()
     """Run only these task groups."""
     algorithms: tuple[str, ...] = ()
-    """Run only these algorithms. An algorithm that is not in the suite (a name or a file) becomes
-    an additional column.
+    """Run only the columns of these algorithms, or with these headings. An algorithm that is not in
+    the suite (a name or a file) becomes an additional column.
     """
     seeds: int = 5
     """Number of seeds (0, 1, …). Recorded seeds are not trained again."""
@@ -87,7 +88,7 @@ class Bench:
         )
         for each in chosen:
             request.check(each)
-            known = {column.algorithm for column in each.columns}
+            known = frozenset[str]().union(*(column.names for column in each.columns))
             if len(chosen) > 1 and (added := [n for n in self.algorithms if n not in known]):
                 raise GoatError(
                     f"{', '.join(added)} would be an additional column of {each.name}, which "

@@ -24,6 +24,11 @@ class Column:
     # of other batches than the group's, it makes as many updates as take equally many samples
     batch_size: int | None = None
 
+    @property
+    def names(self) -> frozenset[str]:
+        """By which it is chosen."""
+        return frozenset({self.label, self.algorithm})
+
     def schedule(self, settings: Settings) -> tuple[int, int]:
         """Its updates and the size of their batches."""
         if self.batch_size is None:

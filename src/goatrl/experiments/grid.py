@@ -73,11 +73,11 @@ class PlannedCell:
 
 
 def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
-    """A suite's columns of these algorithms (all, if none is named), and a new column for each that
-    it does not have.
+    """A suite's columns of these algorithms or with these headings (all, if none is named), and a
+    new column for each algorithm that it does not have.
     """
-    mine = {column.algorithm for column in columns}
-    chosen = [column for column in columns if not names or column.algorithm in names]
+    mine = frozenset[str]().union(*(column.names for column in columns))
+    chosen = [column for column in columns if not names or not column.names.isdisjoint(names)]
     taken = {column.label for column in columns}
     for name in dict.fromkeys(name for name in names if name not in mine):
         entry = algorithms.resolve(name)
