@@ -34,11 +34,7 @@ def parted(problem: Problem) -> tuple[Problem, np.ndarray]:
     order = np.random.default_rng(0).permutation(episodes.count)
     first = int(HELD_OUT * episodes.count)
     kept = np.sort(order[first:])
-    arrays = {
-        name: np.asarray(getattr(episodes, name))[kept]
-        for name in ("observations", "achieved", "actions", "goals")
-    }
-    rest = dataclasses.replace(problem, episodes=dataclasses.replace(episodes, **arrays))
+    rest = dataclasses.replace(problem, episodes=episodes.only(kept))
     return rest, order[:first][:SEEN]
 
 

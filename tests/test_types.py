@@ -213,6 +213,32 @@ def test_the_checksum_survives_a_new_field_that_a_dataset_does_not_have() -> Non
     assert Later(*arrays, lengths=np.ones(2, np.float32)).checksum() != known
 
 
+def test_some_episodes_in_both_layouts() -> None:
+    steps = np.arange(1.0, 7.0)[:, None]  # o of three episodes, with one action each
+    equal = make_episodes(
+        steps.reshape(3, 2, 1), steps.reshape(3, 2, 1), np.ones((3, 1, 1)), [[7.0], [8.0], [9.0]]
+    )
+    for chosen in (np.array([0, 2]), np.array([True, False, True])):
+        two = equal.only(chosen)
+        assert two.observations[..., 0].tolist() == [[1.0, 2.0], [5.0, 6.0]]
+        assert (two.count, two.goals.tolist()) == (2, [[7.0], [9.0]])
+    flat = make_episodes(
+        [steps[:3], steps[3:5], steps[3:6]],
+        [steps[:3], steps[3:5], steps[3:6]],
+        [steps[:2], steps[3:4], steps[3:5]],
+        [[7.0], [8.0], [9.0]],
+        terminated=[True, False, False],
+    )
+    two = flat.only(np.array([False, True, True]))
+    assert two.achieved[:, 0].tolist() == [4.0, 5.0, 4.0, 5.0, 6.0]
+    assert (two.lengths.tolist(), two.goals.tolist()) == ([1, 2], [[8.0], [9.0]])
+    assert [path[:, 0].tolist() for path in flat.only([0]).paths()] == [[1.0, 2.0, 3.0]]
+    changing = make_episodes(*[np.arange(n * 2.0).reshape(2, n, 1) for n in (3, 3, 2, 3)])
+    assert changing.only([1]).goals[:, 0].tolist() == [3.0, 4.0, 4.0], "one for every step"
+    with pytest.raises(GoatError, match="no episode of the dataset is left"):
+        equal.only(np.zeros(3, bool))
+
+
 def test_a_class_never_runs_the_program_of_another() -> None:
     """Each is forgotten before the next is made, so that they could share an address."""
 

@@ -310,6 +310,21 @@ class Episodes:
         achieved = np.asarray(self.achieved)
         return list(achieved) if self.lengths is None else np.split(achieved, self._bounds()[1:-1])
 
+    def only(self, chosen: np.ndarray) -> Episodes:
+        """Some episodes, by their numbers or a mask, in order. For the host."""
+        kept = np.arange(self.count)[chosen]
+        if not len(kept):
+            raise GoatError("no episode of the dataset is left; choose another part of it")
+        rows = kept
+        if self.lengths is not None:
+            bounds = self._bounds()
+            rows = np.concatenate([np.arange(bounds[each], bounds[each + 1]) for each in kept])
+        by_episode = {"lengths", "terminated"}
+        if len(self.goals) == self.count:
+            by_episode.add("goals")
+        arrays = self.arrays().items()
+        return Episodes(**{n: each[kept if n in by_episode else rows] for n, each in arrays})
+
     def _bounds(self) -> Any:
         """The first row of every episode in the flat layout, and behind the last: (N + 1,)."""
         assert self.lengths is not None

@@ -43,7 +43,7 @@ def of_group(group: TaskGroup) -> Episodes:
     have been made before.
     """
     if group.cut_from is not None:
-        return collect.cut(of_group(group.cut_from), group.iid)
+        return _part(of_group(group.cut_from), group)
     if group.made is None:
         return _scripted(group, seed=0)
     path = cached(group)
@@ -127,7 +127,7 @@ def make(
     """
     if group.cut_from is not None:
         whole = make(group.cut_from, seed, partial=partial, on_progress=on_progress)
-        return collect.cut(whole, group.iid)
+        return _part(whole, group)
     made = group.made
     if made is None:
         return _scripted(group, seed)
@@ -148,6 +148,11 @@ def make(
             done.save(partial)
             saved_at = time.monotonic()
     return collect.join(done.parts, made.episodes)
+
+
+def _part(whole: Episodes, group: TaskGroup) -> Episodes:
+    """What a group has of the dataset that it is cut from."""
+    return collect.cut(whole, group.iid) if group.keeps is None else whole.only(group.keeps(whole))
 
 
 def _scripted(group: TaskGroup, seed: int) -> Episodes:

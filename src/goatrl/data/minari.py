@@ -180,8 +180,8 @@ def export(
 
 def describe(group: TaskGroup) -> dict[str, str]:
     """Description, author and algorithm of the dataset that goatrl makes for a task group."""
-    if group.collection is None:
-        source = group if group.cut_from is None else group.cut_from
+    source = group if group.cut_from is None else group.cut_from
+    if source.collection is None:
         scripted = source.script or source.recording
         return {
             "description": group.label if scripted is None else scripted.describe(group.label),
@@ -191,13 +191,14 @@ def describe(group: TaskGroup) -> dict[str, str]:
     seen, *unseen = (
         identifier(group, task) if is_registered(group, task) else task.name for task in group.tasks
     )
-    stays = "ends" if group.collection.by_end else "stays"
+    stays = "ends" if source.collection.by_end else "stays"
+    kept = f"{stays} in the region of {seen}" if group is source else f"a part of {source.label}"
     return {
-        "description": f"{group.label}: {stays} in the region of {seen}; agents are evaluated "
-        f"there and on {', '.join(unseen)}",
+        "description": f"{group.label}: {kept}; agents are evaluated there and on "
+        f"{', '.join(unseen)}",
         "author": "goatrl",
-        "algorithm": f"expert with noise {group.collection.noise:g} and "
-        f"{group.collection.random:.0%} random actions",
+        "algorithm": f"expert with noise {source.collection.noise:g} and "
+        f"{source.collection.random:.0%} random actions",
     }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from goatrl.experiments.columns import Column
 from goatrl.learn.parameters import Number
+from goatrl.tasks import hidden
 
 # Choices that are not the paper's are made on these groups alone, and then tried on the others.
 DEVELOPMENT = ("reach-left-right", "push-left-right", "push-near-far")
@@ -113,6 +115,19 @@ SIXTH_ROUND = tuple(
     )
 )
 SIXTH_CHOICE = (SIXTH_ROUND[0], SIXTH_ROUND[2])
+# Before the sixth is run, it is compared with more policies and with wider networks, on goals that
+# are hidden in the data of the test groups.
+HIDDEN = tuple(group.name for group in hidden.GROUPS)
+SEVENTH_ROUND = tuple(
+    dataclasses.replace(
+        column, label=f"{column.label}, {word}", overrides={**column.overrides, **numbers}
+    )
+    for column in SIXTH_CHOICE
+    for word, numbers in (
+        ("5 policies", {"architecture.policies": 5}),
+        ("wide", {"architecture.hidden": (512, 512, 512)}),
+    )
+)
 CHOICES = (
     *FIRST_CHOICE,
     *SECOND_CHOICE,

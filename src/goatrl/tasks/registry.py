@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goatrl.robots import Family
-from goatrl.tasks import fetch, ogbench, pointreach, shadow_hand
+from goatrl.tasks import fetch, hidden, ogbench, pointreach, shadow_hand
 from goatrl.tasks.types import TaskGroup
 from goatrl.types import GoatError, unknown
 
@@ -57,5 +57,6 @@ for _group in (
     *pointreach.GROUPS,
     *fetch.VARIANTS,
     *ogbench.GROUPS,
+    *hidden.GROUPS,
 ):
     register_task_group(_group)

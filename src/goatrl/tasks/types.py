@@ -117,8 +117,10 @@ class TaskGroup:
     collection: Collection | None = None  # how an expert collects its dataset
     script: Script | None = None  # what else makes it, in no time
     recording: Recording | None = None  # what else makes it, in minutes
-    # the group whose dataset it has, but for what lies outside the seen region
+    # the group whose dataset it has, but for what lies outside the seen region, or, if it has
+    # `keeps`, for the whole episodes that this leaves out: a mask of them
     cut_from: TaskGroup | None = None
+    keeps: Callable[[Episodes], np.ndarray] | None = None
     # goals on a grid, from one start: a picture of what an agent reaches, not part of its score
     coverage: Task | None = None
     panel: Callable[[TaskGroup], Panel] | None = None  # draws its starts and goals
