@@ -535,3 +535,35 @@ def test_labels_as_latex_prints_them(label: str, expected: str) -> None:
         tables.latex([entry(0.5, None, label)]).splitlines()[2]
         == rf"Task Group & Task & {expected} \\"
     )
+
+
+LONG = "bounded, mirror, turns, random, averaged, 5 policies"
+
+
+def test_long_labels_of_averages_go_on_in_the_next_line() -> None:
+    """All numbers are shown, and what goes on is as far from the margin."""
+    below = dataclasses.replace(mean_of(LONG, "ood", 60.0, None, 17, 17), share=66.6)
+    expert = mean_of("Expert", "ood", 90.0, None, 17, 17)
+    buffer = io.StringIO()
+    Console(file=buffer, width=80, color_system=None).print(
+        tables.averages_terminal([below, expert], decimals=1)
+    )
+    lines = buffer.getvalue().splitlines()
+    assert "…" not in buffer.getvalue()
+    first = next(place for place, line in enumerate(lines) if "60.0" in line)
+    assert lines[first].split()[-1] == "%"
+    label = " ".join(line[: lines[0].index("mean")].strip() for line in lines[first : first + 2])
+    assert label.startswith("bounded, mirror, turns,")
+    assert lines[first + 1].startswith("  ")
+    assert lines[first + 1][2] != " "
+
+
+def test_long_headings_go_on_in_the_next_line() -> None:
+    table = [entry(100.0, None, column=label) for label in (LONG, "GOAT")]
+    (part,) = tables.terminal_parts(table, decimals=1)
+    buffer = io.StringIO()
+    Console(file=buffer, width=80, color_system=None).print(part)
+    heading = buffer.getvalue().split("─")[0].splitlines()
+    assert "…" not in buffer.getvalue()
+    assert " ".join(" ".join(line.replace("GOAT", "").split()) for line in heading).strip() == LONG
+    assert max(len(line.split("GOAT")[0].strip()) for line in heading) <= tables.HEADING

@@ -16,6 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 
 from goatrl import tasks
@@ -27,6 +28,7 @@ from goatrl.experiments.suites import Suite
 from goatrl.report.text import Csv, in_markdown
 
 WIDTH = 80  # columns of a terminal
+HEADING = 20  # of these, at which a heading goes on in the next line
 SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
 
 
@@ -153,9 +155,9 @@ def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
     """Ours in the first line of each cell, the paper's below it."""
     columns, rows, at = _grid(table)
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    drawn.add_column("", no_wrap=True)
+    drawn.add_column("")
     for column in columns:
-        drawn.add_column(escape(column), justify="right", no_wrap=True)
+        drawn.add_column(escape(column), justify="right", max_width=HEADING)
     for dataset, task in rows:
         found = [at.get((dataset, task, column)) for column in columns]
         beside = any(entry is not None and entry.paper is not None for entry in found)
@@ -243,7 +245,7 @@ def _rows_of_averages(averages: Sequence[Average]) -> dict[str, dict[str, Averag
 def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
     """Row by row the algorithms' averages with their intervals; narrow enough for 80 columns."""
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    drawn.add_column("", no_wrap=True)
+    drawn.add_column("")
     shares = any(each.share is not None for each in averages)
     columns = ("mean", "95 % interval", "episodes", "IQM", "paper")
     for column in (*columns, "of expert") if shares else columns:
@@ -271,7 +273,8 @@ def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
             )
             if shares:
                 numbers += ("" if each.share is None else f"{each.share:.0f} %",)
-            drawn.add_row(f"  {escape(label)}", *numbers, end_section=place == len(row))
+            indented = Padding(escape(label), (0, 0, 0, 2))
+            drawn.add_row(indented, *numbers, end_section=place == len(row))
     return drawn
 
 
