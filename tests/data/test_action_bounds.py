@@ -260,6 +260,20 @@ def test_actions_of_different_units_are_not_turned(tmp_path: Path) -> None:
     for low, high in (((-2.0, -1.0), (2.0, 1.0)), ((0.0, 0.0), (2.0, 2.0))):
         with pytest.raises(GoatError, match="whose bounds are the same, −b and b"):
             declared_symmetry(file, None, ActionBounds(low, high))
+    # Nor is the second of two, after one that turns no action.
+    other = "[[rotation]]\ngoal = { vectors = [[0, 1]] }\nby = [-0.1, 0.1]\n"
+    file.write_text(other + file.read_text())
+    with pytest.raises(GoatError, match="whose bounds are the same, −b and b"):
+        declared_symmetry(file, None, ActionBounds((-2.0, -1.0), (2.0, 1.0)))
+
+
+@pytest.mark.parametrize("turned", ["{ angles = [0] }", "{ places = [[0, 1]] }"])
+def test_places_and_angles_of_scaled_actions_are_not_turned(turned: str, tmp_path: Path) -> None:
+    file = tmp_path / "turn.toml"
+    file.write_text(f"[[rotation]]\naction = {turned}\naround = [0.5, 0.5]\nby = [-0.1, 0.1]\n")
+    assert declared_symmetry(file, None)
+    with pytest.raises(GoatError, match="not places or angles"):
+        declared_symmetry(file, None, ActionBounds((-2.0, -2.0), (2.0, 2.0)))
 
 
 def test_minari_keeps_what_was_declared_and_what_was_not(

@@ -75,6 +75,23 @@ def test_a_rotation_by_hand(array):
     np.testing.assert_allclose(goals, [[-1.0, -3.0], [3.0, -3.0], [1.0, -1.0]], atol=1e-6)
 
 
+def test_columns_may_be_strings_as_those_of_a_reflection():
+    text = json.dumps({"rotation": [ROTATION["rotation"][0] | {"goal": {"places": [["0", "1"]]}}]})
+    (found,) = symmetry.read(text, SPEC)
+    (known,) = symmetry.read(json.dumps(ROTATION), SPEC)
+    goals, amount = np.asarray([[1.0, -1.0]]), np.asarray([[QUARTER]])
+    np.testing.assert_array_equal(
+        found.apply("goal", goals, amount), known.apply("goal", goals, amount)
+    )
+
+
+def test_the_range_of_goals_that_are_angles():
+    text = json.dumps({"rotation": [{"goal": {"angles": [1]}, "by": [-2.0, 3.0]}]})
+    (found,) = symmetry.read(text, SPEC)
+    low, high = symmetry.extremes(found, (np.asarray([0.0, 1.0]), np.asarray([5.0, 6.0])))
+    assert (low.tolist(), high.tolist()) == ([0.0, -1.0], [5.0, 9.0])
+
+
 def test_vectors_turn_around_nothing_and_actions_stay_in_their_range():
     about = {
         "action": {"vectors": [[0, 1]]},

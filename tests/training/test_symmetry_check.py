@@ -204,3 +204,12 @@ def test_a_rotation_is_accepted_and_one_with_a_pair_turned_the_wrong_way_is_not(
     still = TURN | {"goal": {}}
     with pytest.raises(GoatError, match="this rotation maps goals otherwise than columns 2, 3"):
         checked({"rotation": [still]}, data)
+
+
+@pytest.mark.parametrize("by", [[-np.pi, np.pi], [-0.4, 0.0], [0.0, 2 * np.pi]])
+def test_goals_that_turn_otherwise_are_refused_whatever_the_range(by):
+    """At one end of each of these ranges, all would agree."""
+    data = shoved()
+    for goal in ({"places": [[1, 0]]}, {}):
+        with pytest.raises(GoatError, match="this rotation maps goals otherwise"):
+            checked({"rotation": [TURN | {"by": by, "goal": goal}]}, data)

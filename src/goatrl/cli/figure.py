@@ -359,8 +359,8 @@ class FigureRegions:
         flat = [group.name for group in chosen if group.panel is None]
         if flat:
             raise GoatError(
-                f"{flat[0]} has no regions to draw, because its goals are 20 points; specify robot "
-                "groups (see `goat list`)"
+                f"{flat[0]} has no regions to draw; specify groups that have, such as "
+                f"{tasks.robots()[0].name}"
             )
         figures.save(data_figures.regions(chosen), self.out)
         console.print(f"wrote {self.out}")

@@ -126,7 +126,9 @@ def make(
     What is done is saved in `partial` now and then, and taken up from there.
     """
     if group.cut_from is not None:
-        whole = make(group.cut_from, seed, partial=partial, on_progress=on_progress)
+        whole = make(
+            group.cut_from, seed, partial=partial, threads=threads, on_progress=on_progress
+        )
         return _part(whole, group)
     made = group.made
     if made is None:

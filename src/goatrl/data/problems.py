@@ -145,14 +145,22 @@ def _of_scaled_actions(declared: Mapping[str, Any], bounds: ActionBounds) -> dic
 
 
 def _check_turned(rotations: Any, bounds: ActionBounds) -> None:
-    """Refuse to turn actions that are scaled by different amounts, or not around 0."""
-    try:
-        pairs = [map(int, pair) for each in rotations or () for pair in each["action"]["vectors"]]
-        ends = [{(bounds.low[each], bounds.high[each]) for each in pair} for pair in pairs]
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        return
-    if any(len(pair) > 1 or any(low != -high for low, high in pair) for pair in ends):
-        raise GoatError("a rotation turns actions whose bounds are the same, −b and b, only")
+    """Refuse to turn actions that are scaled by different amounts, or not around 0. What is
+    malformed is refused later.
+    """
+    for each in rotations if isinstance(rotations, list) else ():
+        turned = each.get("action") if isinstance(each, dict) else None
+        if not isinstance(turned, dict):
+            continue
+        if turned.get("places") or turned.get("angles"):
+            raise GoatError("a rotation turns vectors of actions with bounds, not places or angles")
+        try:
+            pairs = [map(int, pair) for pair in turned.get("vectors", ())]
+            ends = [{(bounds.low[axis], bounds.high[axis]) for axis in pair} for pair in pairs]
+        except (IndexError, TypeError, ValueError):
+            continue
+        if any(len(pair) > 1 or any(low != -high for low, high in pair) for pair in ends):
+            raise GoatError("a rotation turns actions whose bounds are the same, −b and b, only")
 
 
 def open_problem(

@@ -116,7 +116,7 @@ SIXTH_ROUND = tuple(
 )
 SIXTH_CHOICE = (SIXTH_ROUND[0], SIXTH_ROUND[2])
 # Before the sixth is run, it is compared with more policies and with wider networks, on goals that
-# are hidden in the data of the test groups.
+# are hidden in the data of the test groups, or shown where nothing can be hidden.
 HIDDEN = tuple(group.name for group in hidden.GROUPS)
 SEVENTH_ROUND = tuple(
     dataclasses.replace(

@@ -204,10 +204,11 @@ def _rotation(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
         first, second = columns[::2], columns[1::2]
         partner[space][first], partner[space][second] = second, first
         turn[space][first], turn[space][second] = -1.0, 1.0
-        for pair in places:
-            centre[space][pair] = around
+        of_places = columns[: 2 * len(places)]
+        if places:
+            centre[space][of_places] = np.tile(np.asarray(around), len(places))
         if space == "observation":
-            placed = np.sort(np.array([each for pair in places for each in pair], int))
+            placed = np.sort(np.array(of_places, int))
     ones = {space: np.ones(size) for space, size in sizes.items()}
     order = np.arange(sizes["observation"])
     return Rotation("rotation", ones, centre, angles, order, by, partner, turn, placed)
@@ -324,8 +325,9 @@ def mixed(chosen: Map, space: str, moments: Moments) -> Moments:
 def extremes(chosen: Map, ends: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest goals that training sees, if those of the data are known."""
     if isinstance(chosen, Rotation):
-        turned = chosen.turn["goal"] != 0.0
-        return np.where(turned, -np.inf, ends[0]), np.where(turned, np.inf, ends[1])
+        turned, angles = chosen.turn["goal"] != 0.0, chosen.direction["goal"]
+        low, high = (end + angles * by for end, by in zip(ends, chosen.by, strict=True))
+        return np.where(turned, -np.inf, low), np.where(turned, np.inf, high)
     amounts = [np.full((1, 1), by) for by in chosen.by]
     seen = [chosen.apply("goal", end[None], by)[0] for end in ends for by in amounts]
     if chosen.kind == "reflection":  # which half of the rows are not seen through

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -234,7 +235,7 @@ def _bars_side_by_side(
             axis.scatter(
                 across, up, marker="_", s=260 * width, color="black", zorder=3, linewidths=1.4
             )
-    axis.set_xticks(range(len(places)), places)
+    axis.set_xticks(range(len(places)), [textwrap.fill(place, 20) for place in places])
     axis.set_xlim(-0.5, len(places) - 0.5)
     axis.spines[["top", "right"]].set_visible(False)
 

@@ -29,6 +29,7 @@ from goatrl.report.text import Csv, in_markdown
 
 WIDTH = 80  # columns of a terminal
 HEADING = 20  # of these, at which a heading goes on in the next line
+LABEL = 14  # that a label has at least, however narrow the terminal
 SPLITS = {"iid": "IID tasks", "ood": "OOD tasks", "all": "all tasks"}
 
 
@@ -155,7 +156,7 @@ def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
     """Ours in the first line of each cell, the paper's below it."""
     columns, rows, at = _grid(table)
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    drawn.add_column("")
+    drawn.add_column("", overflow="fold")
     for column in columns:
         drawn.add_column(escape(column), justify="right", max_width=HEADING)
     for dataset, task in rows:
@@ -245,7 +246,7 @@ def _rows_of_averages(averages: Sequence[Average]) -> dict[str, dict[str, Averag
 def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
     """Row by row the algorithms' averages with their intervals; narrow enough for 80 columns."""
     drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
-    drawn.add_column("")
+    drawn.add_column("", overflow="fold", min_width=LABEL)
     shares = any(each.share is not None for each in averages)
     columns = ("mean", "95 % interval", "episodes", "IQM", "paper")
     for column in (*columns, "of expert") if shares else columns:

@@ -134,7 +134,7 @@ def _check_goals(episodes: Episodes, chosen: Map) -> None:
         return
     every = np.arange(episodes.count)
     seen = np.asarray(episodes.observations)[episodes.at(every, 0)]
-    amount = np.full((len(seen), 1), chosen.by[1], seen.dtype)
+    amount = np.random.default_rng(0).uniform(*chosen.by, (len(seen), 1)).astype(seen.dtype)
     columns = np.array(layout.achieved)
     images = chosen.apply("observation", seen, amount)[:, columns]
     if not np.allclose(images, chosen.apply("goal", seen[:, columns], amount), atol=1e-5):
