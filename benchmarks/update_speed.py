@@ -21,11 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from goatrl import algorithms
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize, quantile
 from goatrl.learn.networks import Architecture, init_ensemble, init_mlp
 from goatrl.learn.parameters import stack
 from goatrl.training import offline as training
-from goatrl.types import Episodes, Settings, make_episodes
+from goatrl.types import Episodes, Settings
 
 EPISODES, HORIZON, OBSERVATION, GOAL, ACTION, BATCH, CRITICS = 5_000, 49, 25, 3, 4, 512, 5
 

@@ -16,8 +16,9 @@ from hypothesis import settings as hypothesis_settings
 
 from goatrl import tasks
 from goatrl.data import of_group
+from goatrl.episodes import make_episodes
 from goatrl.experiments import estimate
-from goatrl.types import Episodes, make_episodes
+from goatrl.types import Episodes
 from helpers import keep_few_advantages
 
 # Each worker has one core of two; more threads of XLA would only wait for each other.

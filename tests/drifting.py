@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from goatrl.episodes import make_episodes
 from goatrl.robots.jax_world import JaxFamily
 from goatrl.tasks import Task, TaskGroup, register_task_group
 from goatrl.tasks.regions import Box, Points, everywhere
-from goatrl.types import Episodes, Settings, Spec, make_episodes
+from goatrl.types import Episodes, Settings, Spec
 
 CURRENT = (0.25, 0.0)
 

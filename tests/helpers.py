@@ -242,3 +242,17 @@ def error_line(capsys: pytest.CaptureFixture[str]) -> str:
     assert text.startswith("goat: ")
     assert "\n" not in text, "an error is one line"
     return text
+
+
+NAMES = ("observations", "achieved", "actions", "goals")
+
+
+def arrays(count: int = 3, horizon: int = 4) -> dict[str, np.ndarray]:
+    """Valid arrays in which every dimension is different: observation 5, goal 2, action 1."""
+    rng = np.random.default_rng(1)
+    return {
+        "observations": rng.normal(size=(count, horizon + 1, 5)),
+        "achieved": rng.normal(size=(count, horizon + 1, 2)),
+        "actions": rng.normal(size=(count, horizon, 1)),
+        "goals": rng.normal(size=(count, 2)),
+    }

@@ -17,6 +17,7 @@ from goatrl import tasks
 SOURCE = Path(goatrl.__file__).parent
 ORDER = [
     "types",
+    "episodes",
     "disk",
     "robots",  # a robot exists before there is anything for it to reach
     "tasks",

@@ -16,13 +16,14 @@ from goatrl import algorithms, tasks
 from goatrl import data as datasets
 from goatrl.algorithms import registry
 from goatrl.disk import checkpoint
+from goatrl.episodes import make_episodes
 from goatrl.experiments.loading import load_policy
 from goatrl.experiments.records import CellConfig, Training
 from goatrl.learn.parameters import override
 from goatrl.robots import Finetuning
 from goatrl.runs.folder import RunFolder
 from goatrl.runs.offline import Run
-from goatrl.types import GoatError, Settings, make_episodes
+from goatrl.types import GoatError, Settings
 from helpers import error_line, goat
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

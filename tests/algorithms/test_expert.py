@@ -12,10 +12,11 @@ import pytest
 
 from goatrl import algorithms, tasks
 from goatrl.data import cache, experts
+from goatrl.episodes import make_episodes
 from goatrl.experiments import grid, records, suites
 from goatrl.learn import normalize
 from goatrl.learn.parameters import override
-from goatrl.types import GoatError, make_episodes
+from goatrl.types import GoatError
 from helpers import goat
 
 GROUPS = ["reach-left-right", "push-near-far", "hand-near-far"]

@@ -16,12 +16,12 @@ from goatrl import cli, tasks
 from goatrl import data as datasets
 from goatrl.cli import ablate
 from goatrl.data.problems import Problem, declared_symmetry, open_problem, without_group
+from goatrl.episodes import make_episodes
 from goatrl.experiments import suites
 from goatrl.experiments.columns import Column
 from goatrl.report import figures
 from goatrl.runs.offline import Run
 from goatrl.training.offline import Chunk, Diverged
-from goatrl.types import make_episodes
 from worlds import HORIZON, THRESHOLD
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

@@ -21,10 +21,10 @@ from goatrl.cli.console import console
 from goatrl.cli.data import describe
 from goatrl.data import cache, collect, load
 from goatrl.disk import files
+from goatrl.episodes import make_episodes
 from goatrl.experiments import suites
 from goatrl.report import data_figures, figures
 from goatrl.tasks import registry
-from goatrl.types import make_episodes
 from helpers import goat
 
 NAME = "hand-near-far"

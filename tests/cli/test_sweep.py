@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from goatrl import data as datasets
+from goatrl.episodes import make_episodes
 from goatrl.report import webpage
 from goatrl.runs import offline, sweep
 from goatrl.runs.offline import Run
 from goatrl.training.offline import Chunk
-from goatrl.types import GoatError, make_episodes
+from goatrl.types import GoatError
 from helpers import error_line, goat
 from worlds import HORIZON, THRESHOLD
 

@@ -25,6 +25,7 @@ from goatrl import data as datasets
 from goatrl.cli.view import View
 from goatrl.data.problems import open_problem
 from goatrl.disk import checkpoint
+from goatrl.episodes import make_episodes
 from goatrl.experiments import agents as benchmark
 from goatrl.experiments.records import CellConfig, Training
 from goatrl.learn.parameters import hyperparameters
@@ -33,7 +34,7 @@ from goatrl.robots.physics.camera import Camera, off_screen
 from goatrl.robots.reach import REACH as ROBOT
 from goatrl.runs.offline import Run, configure
 from goatrl.training.offline import init, prune_to_policy
-from goatrl.types import GoatError, make_episodes
+from goatrl.types import GoatError
 
 ONE_OF_EACH = ["ReachFar", "PushNear2Far", "PickHigh", "SlideFar", "HandReachFar"]
 REACH = tasks.get("reach-left-right")

@@ -17,10 +17,11 @@ import pytest
 from goatrl import algorithms, tasks
 from goatrl.data import of_group
 from goatrl.disk import checkpoint
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.training import offline
-from goatrl.types import Settings, TrainState, make_episodes
+from goatrl.types import Settings, TrainState
 from helpers import ROOT, own_algorithms
 
 SETTINGS = Settings(updates=8, batch_size=16, target_period=4, polyak=0.9, alpha_growth=5.0)

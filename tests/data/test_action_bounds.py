@@ -21,10 +21,11 @@ from goatrl.data.problems import (
     own_bounds,
     without_group,
 )
+from goatrl.episodes import make_episodes
 from goatrl.report import figures
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure
-from goatrl.types import ActionBounds, Episodes, GoatError, make_episodes
+from goatrl.types import ActionBounds, Episodes, GoatError
 from helpers import error_line, goat
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

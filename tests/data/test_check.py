@@ -14,7 +14,8 @@ import pytest
 
 from goatrl import data as datasets
 from goatrl.data import check
-from goatrl.types import ActionBounds, Episodes, make_episodes
+from goatrl.episodes import make_episodes
+from goatrl.types import ActionBounds, Episodes
 from helpers import error_line, goat
 
 COUNT, HORIZON = 40, 12

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from goatrl import data as datasets
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.episodes import make_episodes
+from goatrl.types import Episodes, GoatError
 from helpers import error_line, goat
 
 LENGTHS = (2, 1, 4)

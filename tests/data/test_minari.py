@@ -22,9 +22,10 @@ from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.data import minari
 from goatrl.data.problems import open_problem
+from goatrl.episodes import make_episodes
 from goatrl.learn.samplers import reached
 from goatrl.runs.offline import Run, configure
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.types import Episodes, GoatError
 from helpers import goat
 
 GROUP = "pointreach-non-expert-10"

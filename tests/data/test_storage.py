@@ -22,7 +22,8 @@ import pytest
 
 from goatrl.data import goal_threshold, storage
 from goatrl.disk.files import write_atomically
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.episodes import make_episodes
+from goatrl.types import Episodes, GoatError
 
 NAMES = ("observations", "achieved", "actions", "goals")
 

@@ -20,10 +20,11 @@ from gymnasium.vector import SyncVectorEnv
 import goatrl
 from goatrl import cli
 from goatrl import data as datasets
+from goatrl.episodes import make_episodes
 from goatrl.evaluation import environments
 from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import SCHEMA
-from goatrl.types import ActionBounds, GoatError, Spec, TrainState, make_episodes, pytree
+from goatrl.types import ActionBounds, GoatError, Spec, TrainState, pytree
 from helpers import acting
 from worlds import HORIZON, THRESHOLD
 

@@ -26,6 +26,7 @@ from goatrl.cli.bench import print_verdicts
 from goatrl.cli.live_table import LiveTable
 from goatrl.data.problems import Problem
 from goatrl.disk import checksum
+from goatrl.episodes import make_episodes
 from goatrl.experiments import curves, estimate, experiment, finetuning, records
 from goatrl.experiments.claims import Outcome
 from goatrl.experiments.columns import Column
@@ -41,7 +42,7 @@ from goatrl.runs import finetune
 from goatrl.runs.offline import Run, configure
 from goatrl.runs.online import OnlineRun
 from goatrl.training.offline import Diverged
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.types import Episodes, GoatError
 from helpers import goat, learning, made_by_hand, made_curve
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

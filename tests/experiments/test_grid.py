@@ -18,6 +18,7 @@ from goatrl import algorithms, tasks
 from goatrl import data as datasets
 from goatrl.data.problems import declared_symmetry
 from goatrl.disk import checkpoint
+from goatrl.episodes import make_episodes
 from goatrl.experiments import agents, experiment, grid, paper, records, statistics, suites
 from goatrl.experiments.columns import Column
 from goatrl.experiments.grid import Progress
@@ -27,7 +28,7 @@ from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters
 from goatrl.robots.workers import Lost
 from goatrl.training import memory, offline
-from goatrl.types import Episodes, GoatError, TrainState, make_episodes
+from goatrl.types import Episodes, GoatError, TrainState
 from helpers import made_by_hand
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

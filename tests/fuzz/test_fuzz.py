@@ -32,7 +32,8 @@ from goatrl import cli
 from goatrl import data as datasets
 from goatrl.cli import ablate, data, executors, expert, finetune, sweep, training, view
 from goatrl.data.parquet import COLUMNS
-from goatrl.types import GoatError, make_episodes
+from goatrl.episodes import make_episodes
+from goatrl.types import GoatError
 
 CASES = int(os.environ.get("GOATRL_FUZZ_CASES", "2"))  # of the tests with the fewest
 GROWTH = 1.5 * 2**30  # bytes of memory that all cases together may take at most

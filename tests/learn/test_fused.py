@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
+from goatrl.episodes import make_episodes
 from goatrl.learn import fused, networks
 from goatrl.learn.networks import MLP, Architecture, init_ensemble, mlp, without_gradient
 from goatrl.training import offline
-from goatrl.types import Settings, make_episodes
+from goatrl.types import Settings
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
+from goatrl.episodes import make_episodes
 from goatrl.learn import networks, normalize, symmetry
 from goatrl.learn.networks import Architecture, View, init_mlp, mlp
 from goatrl.training import offline
-from goatrl.types import GoatError, Layout, Settings, make_episodes
+from goatrl.types import GoatError, Layout, Settings
 from helpers import network
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from goatrl import algorithms
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize
 from goatrl.learn.parameters import override
 from goatrl.learn.samplers import GoalMixes, Hindsight, PolicyGoals, ValueGoals
 from goatrl.learn.values import followed
 from goatrl.training import offline
-from goatrl.types import Batch, Episodes, GoatError, Rows, Settings, make_episodes
+from goatrl.types import Batch, Episodes, GoatError, Rows, Settings
 from helpers import make_batch
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize
-from goatrl.types import Spec, make_episodes
+from goatrl.types import Spec
 from helpers import make_batch
 
 

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from goatrl.episodes import make_episodes
 from goatrl.learn.samplers import GoalMixes, Hindsight, PolicyGoals, ValueGoals
-from goatrl.types import Batch, Episodes, Rows, make_episodes
+from goatrl.types import Batch, Episodes, Rows
 
 COUNT, HORIZON, SIZE = 3, 5, 30_000
 STEPS = np.arange(HORIZON + 1)

@@ -10,13 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize, symmetry
 from goatrl.learn.agent import Agent
 from goatrl.learn.networks import Architecture
 from goatrl.learn.policies import WeightedBC
 from goatrl.learn.samplers import Hindsight
 from goatrl.training import offline
-from goatrl.types import GoatError, Spec, make_episodes
+from goatrl.types import GoatError, Spec
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")
 

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize
 from goatrl.learn.parameters import hyperparameters, override
 from goatrl.training import offline
-from goatrl.types import Episodes, Settings, TrainState, make_episodes
+from goatrl.types import Episodes, Settings, TrainState
 
 SETTINGS = Settings(updates=800, batch_size=64, target_period=4, polyak=0.8, alpha_growth=0.1)
 

@@ -11,9 +11,10 @@ from matplotlib.contour import ContourSet
 from PIL import Image
 
 from goatrl import cli, tasks
+from goatrl.episodes import make_episodes
 from goatrl.report import data_figures
 from goatrl.tasks.regions import everywhere
-from goatrl.types import Episodes, make_episodes
+from goatrl.types import Episodes
 
 
 def test_a_dataset_in_space_is_seen_from_above_and_from_the_side(odd_episodes: Episodes) -> None:

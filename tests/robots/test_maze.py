@@ -11,11 +11,12 @@ import pytest
 
 from goatrl import tasks
 from goatrl.data import cache, collect
+from goatrl.episodes import make_episodes
 from goatrl.robots.maze import MEDIUM, Points, make_world
 from goatrl.robots.ogbench import held_at_goal
 from goatrl.tasks import ogbench
 from goatrl.tasks.ogbench import CORRIDOR, EVALUATED, OPEN, ROOM, SEEN, Cells, Navigation
-from goatrl.types import GoatError, make_episodes, reached
+from goatrl.types import GoatError, reached
 
 needs_library = pytest.mark.skipif(
     importlib.util.find_spec("ogbench") is None, reason="needs the extra ogbench"

@@ -23,6 +23,7 @@ from goatrl.cli.view import View
 from goatrl.data import experts
 from goatrl.data.problems import Problem, seen_as
 from goatrl.disk import checkpoint
+from goatrl.episodes import make_episodes
 from goatrl.experiments.loading import of_run
 from goatrl.learn import normalize
 from goatrl.learn.parameters import stack
@@ -36,7 +37,7 @@ from goatrl.runs.online import OnlinePlan, OnlineRun
 from goatrl.tasks import draw_mix, registry
 from goatrl.training.offline import act, init
 from goatrl.training.online import start
-from goatrl.types import Episodes, GoatError, TrainState, make_episodes
+from goatrl.types import Episodes, GoatError, TrainState
 from helpers import goat
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")

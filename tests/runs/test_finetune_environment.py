@@ -15,6 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from goatrl.data.problems import Problem
+from goatrl.episodes import make_episodes
 from goatrl.evaluation import environment_group, environments
 from goatrl.evaluation.environment_group import group_of
 from goatrl.evaluation.environments import Environment
@@ -28,7 +29,7 @@ from goatrl.runs.offline import Run, configure
 from goatrl.runs.online import OnlineRun
 from goatrl.tasks import draw_mix
 from goatrl.training.offline import act
-from goatrl.types import ActionBounds, GoatError, Settings, Spec, make_episodes
+from goatrl.types import ActionBounds, GoatError, Settings, Spec
 from helpers import error_line, goat
 from worlds import HORIZON, THRESHOLD
 

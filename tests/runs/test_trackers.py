@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from goatrl import data as datasets
+from goatrl.episodes import make_episodes
 from goatrl.runs import trackers
-from goatrl.types import GoatError, make_episodes
+from goatrl.types import GoatError
 from helpers import error_line, goat
 
 Calls = list[tuple[Any, ...]]

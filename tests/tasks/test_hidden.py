@@ -5,10 +5,11 @@ import pytest
 
 from goatrl import tasks
 from goatrl.data import cache
+from goatrl.episodes import make_episodes
 from goatrl.robots.fetch import FetchFamily
 from goatrl.tasks import Task, TaskGroup, hidden
 from goatrl.tasks.shadow_hand import FINGERTIPS
-from goatrl.types import Episodes, make_episodes
+from goatrl.types import Episodes
 
 *PARTS, OF_HANDS = hidden.GROUPS
 named = pytest.mark.parametrize("group", PARTS, ids=lambda group: group.name)

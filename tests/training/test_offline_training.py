@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from goatrl import algorithms
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize
 from goatrl.learn.parameters import override
 from goatrl.training import offline
-from goatrl.types import Episodes, GoatError, Settings, make_episodes
+from goatrl.types import Episodes, GoatError, Settings
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")
 

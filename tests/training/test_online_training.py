@@ -14,6 +14,7 @@ import pytest
 
 from goatrl import algorithms, tasks
 from goatrl.disk import checkpoint
+from goatrl.episodes import make_episodes
 from goatrl.learn import normalize
 from goatrl.learn.networks import Architecture
 from goatrl.runs.online import OnlinePlan, OnlineRun
@@ -27,7 +28,7 @@ from goatrl.training.online import (
     start,
     train_online,
 )
-from goatrl.types import Episodes, GoatError, Settings, make_episodes
+from goatrl.types import Episodes, GoatError, Settings
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")
 

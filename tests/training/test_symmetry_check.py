@@ -9,10 +9,11 @@ import jax
 import numpy as np
 import pytest
 
+from goatrl.episodes import make_episodes
 from goatrl.learn import symmetry
 from goatrl.learn.networks import MLP
 from goatrl.training import symmetry_check
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.types import Episodes, GoatError
 
 EPISODES, STEPS = 200, 20
 

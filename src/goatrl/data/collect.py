@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from goatrl.data.experts import Expert
+from goatrl.episodes import make_episodes
 from goatrl.robots.exploration import explore
 from goatrl.robots.workers import Pending, portable, the_same, workers
 from goatrl.tasks import TaskGroup
 from goatrl.tasks.regions import Region
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.types import Episodes, GoatError
 
 WAVE = 512
 CANDIDATES = 16  # starts drawn for each robot of a wave, to find one in the seen region

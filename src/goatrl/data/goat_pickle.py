@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.episodes import make_episodes
+from goatrl.types import Episodes, GoatError
 
 KEYS = ("o", "ag", "u", "g")
 _PLAIN_KINDS = "fiub"

@@ -32,16 +32,10 @@ import goatrl
 from goatrl.data.sizes import check_fits_memory, of_hdf5
 from goatrl.disk.claims import claimed
 from goatrl.disk.files import WriteError, move_folder
+from goatrl.episodes import make_episodes
 from goatrl.sim.registration import identifier, is_registered
 from goatrl.tasks import TaskGroup
-from goatrl.types import (
-    ActionBounds,
-    Episodes,
-    GoatError,
-    check_goal_threshold,
-    make_episodes,
-    reached,
-)
+from goatrl.types import ActionBounds, Episodes, GoatError, check_goal_threshold, reached
 
 PREFIX = "minari:"
 KEYS = ("observation", "achieved_goal", "desired_goal")

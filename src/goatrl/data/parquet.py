@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 
 from goatrl.data.sizes import check_fits_memory, of_parquet
 from goatrl.disk.reading import parquet, unusable
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.episodes import make_episodes
+from goatrl.types import Episodes, GoatError
 
 COLUMNS = ("episode", "observation", "achieved", "action", "goal")
 

@@ -17,8 +17,9 @@ from goatrl.data.sizes import check_fits_memory
 from goatrl.data.trajectories import OGBENCH, from_ogbench, from_robomimic
 from goatrl.disk.files import write_atomically
 from goatrl.disk.reading import unusable
+from goatrl.episodes import make_episodes
 from goatrl.tasks import groups
-from goatrl.types import ActionBounds, Episodes, GoatError, check_goal_threshold, make_episodes
+from goatrl.types import ActionBounds, Episodes, GoatError, check_goal_threshold
 
 # what an npz may declare beside its episodes
 BOUNDS = ("action_low", "action_high")

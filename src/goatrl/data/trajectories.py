@@ -22,7 +22,8 @@ import numpy as np
 
 from goatrl.data.sizes import check_fits_memory
 from goatrl.disk.reading import unusable
-from goatrl.types import Episodes, GoatError, make_episodes
+from goatrl.episodes import make_episodes
+from goatrl.types import Episodes, GoatError
 
 OGBENCH = ("observations", "actions", "terminals")
 

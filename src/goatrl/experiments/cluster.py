@@ -22,13 +22,14 @@ from goatrl import algorithms, tasks
 from goatrl.data.problems import Problem
 from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.disk.files import write_atomically
+from goatrl.episodes import make_episodes
 from goatrl.experiments import experiment
 from goatrl.experiments.experiment import Job, OnProgress, Progress, run_jobs
 from goatrl.experiments.grid import EVALUATED_AT_ONCE, HERE, Open, Outcome, PlannedCell, Together
 from goatrl.experiments.kinds.grid import Grid
 from goatrl.robots.workers import ENVIRONMENT, Lost, simulating_on
 from goatrl.training import memory
-from goatrl.types import GoatError, make_episodes
+from goatrl.types import GoatError
 
 RETRIES = 3
 LEAST_SHARE = 0.25  # of a GPU: more programs at once would wait for each other

@@ -17,13 +17,14 @@ from goatrl import algorithms, tasks
 from goatrl.disk.identity import Identity
 from goatrl.disk.reading import typed
 from goatrl.disk.versions import versions
+from goatrl.episodes import make_episodes
 from goatrl.experiments import records, suites
 from goatrl.experiments.claims import Outcome, Verdict
 from goatrl.experiments.columns import NEWER, Column
 from goatrl.learn.parameters import described
 from goatrl.tasks import TaskGroup
 from goatrl.training.offline import check_schedule, default_interval, train
-from goatrl.types import Algorithm, Episodes, GoatError, make_episodes
+from goatrl.types import Algorithm, Episodes, GoatError
 
 NAME = "training-time"
 SUMMARY = (

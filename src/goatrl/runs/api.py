@@ -20,11 +20,12 @@ from goatrl import algorithms, tasks
 from goatrl.data import save
 from goatrl.data.problems import Problem, open_problem, without_group
 from goatrl.disk.compiled import keep_compiled_programs
+from goatrl.episodes import make_episodes
 from goatrl.evaluation import environments, episodes
 from goatrl.learn.parameters import Number
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import OnReport, Run, configure
-from goatrl.types import ActionBounds, GoatError, make_episodes
+from goatrl.types import ActionBounds, GoatError
 
 
 def load_dataset(source: Path | str, goal_threshold: float | None = None) -> Problem:

@@ -25,12 +25,13 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from goatrl.episodes import make_episodes
 from goatrl.robots.cube import CENTRE, HEIGHT, SCALE, SINGLE, play, seen
 from goatrl.robots.maze import MEDIUM, Points
 from goatrl.tasks.panels import Surroundings
 from goatrl.tasks.regions import TOLERANCE, Box, everywhere
 from goatrl.tasks.types import Task, TaskGroup
-from goatrl.types import Episodes, Settings, make_episodes
+from goatrl.types import Episodes, Settings
 
 Cell = tuple[int, int]  # row, column
 UNIT = 4.0  # side of a cell; the one at (1, 1) has its centre at the origin

@@ -10,11 +10,12 @@ import dataclasses
 
 import numpy as np
 
+from goatrl.episodes import make_episodes
 from goatrl.robots.exploration import explore
 from goatrl.robots.pointreach import POINT
 from goatrl.tasks.regions import Points, everywhere
 from goatrl.tasks.types import Split, Task, TaskGroup
-from goatrl.types import Episodes, Settings, make_episodes
+from goatrl.types import Episodes, Settings
 
 HORIZON = POINT.spec.horizon
 GOALS_PER_HALF = 10
