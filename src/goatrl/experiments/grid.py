@@ -80,9 +80,12 @@ def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Colu
     chosen = [column for column in columns if not names or not column.names.isdisjoint(names)]
     taken = {column.label for column in columns}
     for name in dict.fromkeys(name for name in names if name not in mine):
-        if not name.endswith(".py") and name not in algorithms.entries():
-            raise unknown("algorithm", name, (*algorithms.entries(), *taken))
-        entry = algorithms.resolve(name)
+        try:
+            entry = algorithms.resolve(name)
+        except GoatError:
+            if name.endswith(".py"):
+                raise
+            raise unknown("algorithm", name, (*algorithms.entries(), *taken)) from None
         if entry.label in taken:
             raise GoatError(
                 f"{name} is registered as {entry.label}, which is already a column; give it "
