@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from goatrl import algorithms, tasks
 from goatrl.experiments import paper, statistics, suites
@@ -279,10 +280,14 @@ def test_one_seed_has_no_deviation() -> None:
     assert (row["mean"], row["std"], row["seeds"]) == ("0.7500", "", "1")
 
 
-def shown(table: Sequence[Entry], width: int = 160) -> str:
+def printed(drawn: Table, width: int = 80) -> str:
     buffer = io.StringIO()
-    Console(file=buffer, width=width, color_system=None).print(tables.terminal(table))
+    Console(file=buffer, width=width, color_system=None).print(drawn)
     return buffer.getvalue()
+
+
+def shown(table: Sequence[Entry], width: int = 160) -> str:
+    return printed(tables.terminal(table), width)
 
 
 def test_a_wide_table_is_cut_between_columns_and_never_within() -> None:
@@ -294,10 +299,8 @@ def test_a_wide_table_is_cut_between_columns_and_never_within() -> None:
     parts = tables.terminal_parts(wide, decimals=1)
     found = []
     for part in parts:
-        buffer = io.StringIO()
-        Console(file=buffer, width=80, color_system=None).print(part)
-        lines = buffer.getvalue().splitlines()
-        assert "…" not in buffer.getvalue()
+        lines = printed(part).splitlines()
+        assert "…" not in printed(part)
         assert max(len(line.rstrip()) for line in lines) <= 80
         found.append(lines[0].count("algorithm"))
     assert sum(found) == 9
@@ -385,16 +388,13 @@ def test_averages_in_markdown() -> None:
 
 
 def test_averages_in_80_columns() -> None:
-    buffer = io.StringIO()
     wide = [
         mean_of("MARWIL+HER", split, 100.0, 100.0, 10, 26, iqm=99.5)
         for split in ("iid", "ood", "all")
     ]
-    Console(file=buffer, width=80, color_system=None).print(
-        tables.averages_terminal(wide, decimals=1)
-    )
-    lines = [line.split() for line in buffer.getvalue().splitlines()]
-    assert "…" not in buffer.getvalue()
+    text = printed(tables.averages_terminal(wide, decimals=1))
+    lines = [line.split() for line in text.splitlines()]
+    assert "…" not in text
     assert lines[0] == ["mean", "95", "%", "interval", "episodes", "IQM", "paper"]
     assert [line for line in lines if "tasks" in line] == [
         [split, "tasks", "(10", "of", "26)"] for split in ("IID", "OOD", "all")
@@ -404,10 +404,9 @@ def test_averages_in_80_columns() -> None:
 
 
 def test_averages_without_a_paper() -> None:
-    buffer = io.StringIO()
-    Console(file=buffer, width=80, color_system=None).print(tables.averages_terminal(AVERAGES[-1:]))
-    assert "None" not in buffer.getvalue()
-    assert buffer.getvalue().splitlines()[-1].split() == [
+    text = printed(tables.averages_terminal(AVERAGES[-1:]))
+    assert "None" not in text
+    assert text.splitlines()[-1].split() == [
         "Mine",
         "0.25",
         "0.00",
@@ -421,12 +420,9 @@ def test_averages_without_a_paper() -> None:
 def test_averages_as_shares_of_the_experts() -> None:
     below = dataclasses.replace(mean_of("MARWIL+HER", "ood", 60.0, 99.5, 17, 17), share=66.6)
     expert = mean_of("Expert", "ood", 90.0, None, 17, 17)
-    buffer = io.StringIO()
-    Console(file=buffer, width=80, color_system=None).print(
-        tables.averages_terminal([below, expert], decimals=1)
-    )
-    lines = buffer.getvalue().splitlines()
-    assert "…" not in buffer.getvalue()
+    shares = printed(tables.averages_terminal([below, expert], decimals=1))
+    lines = shares.splitlines()
+    assert "…" not in shares
     assert lines[0].split()[-2:] == ["of", "expert"]
     assert next(line for line in lines if "MARWIL" in line).split()[-2:] == ["67", "%"]
     assert next(line for line in lines if "Expert" in line).split()[-1] == "0.5"
@@ -544,12 +540,9 @@ def test_long_labels_of_averages_go_on_in_the_next_line() -> None:
     """All numbers are shown, and what goes on is as far from the margin."""
     below = dataclasses.replace(mean_of(LONG, "ood", 60.0, None, 17, 17), share=66.6)
     expert = mean_of("Expert", "ood", 90.0, None, 17, 17)
-    buffer = io.StringIO()
-    Console(file=buffer, width=80, color_system=None).print(
-        tables.averages_terminal([below, expert], decimals=1)
-    )
-    lines = buffer.getvalue().splitlines()
-    assert "…" not in buffer.getvalue()
+    shares = printed(tables.averages_terminal([below, expert], decimals=1))
+    lines = shares.splitlines()
+    assert "…" not in shares
     first = next(place for place, line in enumerate(lines) if "60.0" in line)
     assert lines[first].split()[-1] == "%"
     label = " ".join(line[: lines[0].index("mean")].strip() for line in lines[first : first + 2])
@@ -561,9 +554,14 @@ def test_long_labels_of_averages_go_on_in_the_next_line() -> None:
 def test_long_headings_go_on_in_the_next_line() -> None:
     table = [entry(100.0, None, column=label) for label in (LONG, "GOAT")]
     (part,) = tables.terminal_parts(table, decimals=1)
-    buffer = io.StringIO()
-    Console(file=buffer, width=80, color_system=None).print(part)
-    heading = buffer.getvalue().split("─")[0].splitlines()
-    assert "…" not in buffer.getvalue()
+    heading = printed(part).split("─")[0].splitlines()
+    assert "…" not in printed(part)
     assert " ".join(" ".join(line.replace("GOAT", "").split()) for line in heading).strip() == LONG
     assert max(len(line.split("GOAT")[0].strip()) for line in heading) <= tables.HEADING
+
+
+def test_labels_stay_in_a_narrow_terminal() -> None:
+    below = dataclasses.replace(mean_of("MARWIL+HER", "ood", 60.0, 50.0, 17, 17), share=66.6)
+    text = printed(tables.averages_terminal([below], decimals=1), width=60)
+    assert "MARWIL+HER" in text
+    assert "OOD tasks (17)" in text
