@@ -526,6 +526,12 @@ def test_only_groups_that_all_columns_have_are_compared() -> None:
     assert over([mine]) == [
         ("Mine", split, tasks) for split, tasks in (("iid", 1), ("ood", 1), ("all", 2))
     ]
+    more = [cell("push-near-far", "GOAT"), second, cell("reach-near-far", "WGCSL")]
+    assert over([*first, *more]) == [
+        (label, split, tasks)
+        for label in ("GOAT(tau)", "GOAT")
+        for split, tasks in (("iid", 2), ("ood", 4), ("all", 6))
+    ], "a column that has just begun takes no task from the others"
     groups = [
         each
         for each in statistics.averages(ROBOTS, [*first, second, mine], "success")

@@ -297,14 +297,22 @@ def ceiling(cells: Iterable[Cell]) -> str | None:
 
 
 def shared_groups(suite: Suite, cells: Sequence[Cell]) -> set[str]:
-    """The groups that are recorded for every column of the suite that has a record: averages over
-    other tasks do not compare.
+    """The groups over which the columns of the suite are compared: averages over other tasks do not
+    compare. Of the groups that each column has records of, those with which most cells take part;
+    columns without some of them have no average.
     """
     groups: dict[str, set[str]] = {}
     for cell in cells:
         groups.setdefault(cell.label, set()).add(cell.config.group)
     of_suite = [groups[column.label] for column in suite.columns if column.label in groups]
-    return set.intersection(*(of_suite or groups.values())) if groups else set()
+    found = of_suite or list(groups.values())
+    together = set.intersection(*found) if found else set[str]()
+
+    def cells_with(chosen: set[str]) -> int:
+        columns = sum(chosen <= each for each in found)
+        return len(chosen) * columns if columns > 1 or len(found) == 1 else 0
+
+    return max([together, *found], key=cells_with)
 
 
 def in_order(columns: Sequence[Column], recorded: Iterable[str]) -> list[str]:
