@@ -257,13 +257,25 @@ def test_an_improvement_is_decided_by_the_interval_that_is_printed(
     holding: dict,
 ) -> None:
     monkeypatch.setattr(statistics, "percentiles", lambda value, drawn: Interval(0.6, low, high))
-    conclusion = claims.rises("WGCSL", "GCSL")
+    better, worse = "WGCSL", "GCSL"  # also by their averages
+    conclusion = claims.rises(*((worse, better) if outcome == NOT_HELD else (better, worse)))
     found, evidence = conclusion.evaluate(holding)
     assert found == outcome
     assert (
         f"probability of improvement 0.60, 95 % interval {shown[0]} to {shown[1]}, above 1/2 in "
-        "100 % of resamples" in evidence
+        f"{0 if outcome == NOT_HELD else 100} % of resamples" in evidence
     )
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.51, 0.69), (0.31, 0.49)])
+def test_an_improvement_that_averages_deny_is_undecided(
+    low: float, high: float, monkeypatch: pytest.MonkeyPatch, holding: dict
+) -> None:
+    monkeypatch.setattr(statistics, "percentiles", lambda value, drawn: Interval(0.6, low, high))
+    names = ("GCSL", "WGCSL") if low > 0.5 else ("WGCSL", "GCSL")
+    found, evidence = claims.rises(*names).evaluate(holding)
+    assert found == UNDECIDED
+    assert "% of resamples, but averages say otherwise; OOD tasks" in evidence
 
 
 def test_seeds_that_disagree_leave_a_claim_undecided(holding: dict) -> None:

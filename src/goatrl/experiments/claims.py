@@ -282,13 +282,19 @@ def _long_ways(cells: Cells, label: str) -> Scores:
 
 
 def _beats(one: Scores, other: Scores, where: str) -> Evaluated:
+    """By the probability of improvement. One that wins more often, and by less than it loses
+    elsewhere, has not improved: that is undecided.
+    """
     drawn = statistics.resampled_improvement(one, other)
     chance = statistics.percentiles(statistics.probability_of_improvement(one, other), drawn)
     value, low, high = (_beside_half(each) for each in (chance.value, chance.low, chance.high))
-    averages = _listed({scores.label: _average(scores) for scores in (other, one)})
+    found = {scores.label: _average(scores) for scores in (other, one)}
     sure = f"95 % interval {low} to {high}, above 1/2 {in_resamples(float((drawn > 0.5).mean()))}"
-    numbers = f"{averages}; probability of improvement {value}, {sure}"
-    return side(chance, 0.5), f"{numbers}; {where}: {len(one.by_task())}"
+    numbers = f"{_listed(found)}; probability of improvement {value}, {sure}"
+    outcome, more = side(chance, 0.5), found[one.label][0] - found[other.label][0]
+    if (outcome is Outcome.HELD and more < 0) or (outcome is Outcome.NOT_HELD and more > 0):
+        outcome, numbers = Outcome.UNDECIDED, f"{numbers}, but averages say otherwise"
+    return outcome, f"{numbers}; {where}: {len(one.by_task())}"
 
 
 def side(sure: Interval, border: float) -> Outcome:
