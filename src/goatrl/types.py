@@ -70,8 +70,8 @@ class NotFinite(GoatError):
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> GoatError:
     """The error for a name that does not exist, with the nearest names that do."""
-    names = sorted(known)
-    begun = [each for each in names if name and each.startswith(name)]
+    names = [f"'{each}'" if " " in each else each for each in sorted(known)]
+    begun = [each for each in names if name and each.strip("'").startswith(name)]
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     near = list(dict.fromkeys((*begun, *close)))[:3]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"

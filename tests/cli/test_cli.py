@@ -632,3 +632,15 @@ def test_the_authors_file_of_push_in_place_of_our_data(
         "Left2Left",
         "Coverage",
     }
+
+
+def test_a_suites_columns_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("list", "pointreach-cql-alpha") == 0
+    text = capsys.readouterr().out
+    assert "alpha=0.1" in text
+    assert "cql_penalty.alpha=0.1" in text.replace(" ", "")
+    assert "pointreach-non-expert-50" in text
+    assert goat("list", "frontier-hidden") == 0
+    text = capsys.readouterr().out
+    assert "inputs=bounded-frame" in text
+    assert "symmetry=rotation" in text

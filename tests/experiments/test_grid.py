@@ -280,7 +280,7 @@ def test_columns_are_chosen_by_heading_or_algorithm() -> None:
         (["frame, mirror", "gcsl"], [columns[1], Column("GCSL", "gcsl")]),
     ):
         assert grid.choose_columns(columns, names) == chosen
-    with pytest.raises(GoatError, match="did you mean frame, mirror"):
+    with pytest.raises(GoatError, match="did you mean 'frame, mirror'"):
         grid.choose_columns(columns, ["frame, mirrors"])
 
 

@@ -11,23 +11,26 @@ from goatrl import algorithms, tasks
 from goatrl.cli.console import console
 from goatrl.data.problems import settings_of
 from goatrl.experiments import kinds  # noqa: F401 (they register themselves)
-from goatrl.experiments.experiment import experiments
+from goatrl.experiments.experiment import Experiment, experiments
 from goatrl.learn.parameters import hyperparameters
 
 
 @dataclasses.dataclass(frozen=True)
 class List:
-    """List algorithms, task groups and suites, or all hyper-parameters of one algorithm.
+    """List algorithms, task groups and suites, the columns of one suite, or all hyper-parameters of
+    one algorithm.
 
     Examples:
       goat list
       goat list algorithms
+      goat list frontier
       goat list goat --group pointreach-expert-10
     """
 
     what: Positional[str | None] = None
-    """algorithms, groups or suites, to list them with what they are; or an algorithm, to show its
-    hyper-parameters under the names that --set takes. The names of all if omitted.
+    """algorithms, groups or suites, to list them with what they are; a suite, to show its columns;
+    or an algorithm, to show its hyper-parameters under the names that --set takes. The names of all
+    if omitted.
     """
     group: str | None = None
     """Show the values for this task group."""
@@ -41,6 +44,8 @@ class List:
             for row in KINDS[self.what]():
                 table.add_row(*row)
             console.print(table)
+        elif self.what in experiments():
+            self._columns(experiments()[self.what])
         else:
             self._numbers(self.what)
 
@@ -58,6 +63,18 @@ class List:
             shown.stylize("bold", 0, len(title) + 1)
             console.print(shown, soft_wrap=True)
         console.print("more about them: goat list algorithms | groups | suites | ALGORITHM")
+
+    def _columns(self, suite: Experiment) -> None:
+        table = Table(title=f"{suite.name}: {suite.summary}", title_justify="left")
+        for heading in ("column", "algorithm", "what differs from it"):
+            table.add_column(heading, overflow="fold")
+        for column in suite.columns:
+            differs = [f"{name}={value}" for name, value in column.overrides.items()]
+            differs += [f"inputs={column.inputs}"] if column.inputs != "absolute" else []
+            differs += [f"symmetry={each}" for each in column.symmetry]
+            table.add_row(column.label, column.algorithm, ", ".join(differs))
+        console.print(table)
+        console.print(f"on {', '.join(suite.groups)}")
 
     def _numbers(self, algorithm: str) -> None:
         entry = algorithms.resolve(algorithm)
