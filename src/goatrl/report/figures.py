@@ -96,6 +96,10 @@ def trajectories(
             _frame(axis, f"{label}  {100 * success.mean():.0f} %", bound)
             _paths(axis, paths.reshape(len(paths), -1, 2), OURS_COLOR, 0.35)
             _goals(axis, goals)
+    figure.supxlabel(
+        f"agents: the paths of all seeds to the goals of {task} (stars); dotted: y = 0",
+        fontsize=8,
+    )
     return figure
 
 
