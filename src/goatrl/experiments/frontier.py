@@ -115,7 +115,7 @@ SIXTH_ROUND = tuple(
     )
 )
 SIXTH_CHOICE = (SIXTH_ROUND[0], SIXTH_ROUND[2])
-# Before the sixth is run, it is compared with more policies and with other networks, on goals that
+# Before the sixth is run, it is compared with more policies and with wider networks, on goals that
 # are hidden in the data of the test groups, or shown where nothing can be hidden.
 HIDDEN = tuple(group.name for group in hidden.GROUPS)
 SEVENTH_ROUND = tuple(
@@ -126,7 +126,6 @@ SEVENTH_ROUND = tuple(
     for word, numbers in (
         ("5 policies", {"architecture.policies": 5}),
         ("wide", {"architecture.hidden": (512, 512, 512)}),
-        ("gelu", {"architecture.activation": "gelu"}),
     )
 )
 CHOICES = (
