@@ -152,6 +152,8 @@ def test_symmetries_are_those_of_the_command_line(data: Problem, tmp_path: Path)
         "reflection": [{space: {"1": 0.0} for space in ("observation", "goal", "action")}]
     }
     alone = dataclasses.replace(data, group=None)
+    with pytest.raises(GoatError, match=r"in declard \('declared' is the robot's own\): "):
+        goatrl.train("bc", alone, symmetry="declard", **QUICK)
     with pytest.raises(GoatError, match="no symmetry is declared"):
         goatrl.train("bc", alone, symmetry="declared", **QUICK)
 

@@ -644,3 +644,14 @@ def test_a_suites_columns_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     text = capsys.readouterr().out
     assert "inputs=bounded-frame" in text
     assert "symmetry=rotation" in text
+
+
+def test_a_groups_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert goat("list", "slide-near-far-hidden") == 0
+    text = capsys.readouterr().out
+    assert ["Hidden", "OOD", "200"] in [
+        line.replace("│", " ").split() for line in text.splitlines()
+    ]
+    assert "goat data make slide-near-far\n" in text
+    assert goat("list", "pointreach-expert-10") == 0
+    assert "data make" not in capsys.readouterr().out

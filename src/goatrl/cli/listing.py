@@ -9,16 +9,18 @@ from tyro.conf import Positional
 
 from goatrl import algorithms, tasks
 from goatrl.cli.console import console
+from goatrl.data import cache
 from goatrl.data.problems import settings_of
 from goatrl.experiments import kinds  # noqa: F401 (they register themselves)
 from goatrl.experiments.experiment import Experiment, experiments
 from goatrl.learn.parameters import hyperparameters
+from goatrl.tasks import TaskGroup
 
 
 @dataclasses.dataclass(frozen=True)
 class List:
-    """List algorithms, task groups and suites, the columns of one suite, or all hyper-parameters of
-    one algorithm.
+    """List algorithms, task groups and suites, the columns of one suite, the tasks of one group, or
+    all hyper-parameters of one algorithm.
 
     Examples:
       goat list
@@ -29,8 +31,8 @@ class List:
 
     what: Positional[str | None] = None
     """algorithms, groups or suites, to list them with what they are; a suite, to show its columns;
-    or an algorithm, to show its hyper-parameters under the names that --set takes. The names of all
-    if omitted.
+    a task group, to show its tasks; or an algorithm, to show its hyper-parameters under the names
+    that --set takes. The names of all if omitted.
     """
     group: str | None = None
     """Show the values for this task group."""
@@ -46,6 +48,8 @@ class List:
             console.print(table)
         elif self.what in experiments():
             self._columns(experiments()[self.what])
+        elif self.what in tasks.groups():
+            self._tasks(tasks.get(self.what))
         else:
             self._numbers(self.what)
 
@@ -75,6 +79,17 @@ class List:
             table.add_row(column.label, column.algorithm, ", ".join(differs))
         console.print(table)
         console.print(f"on {', '.join(suite.groups)}")
+
+    def _tasks(self, group: TaskGroup) -> None:
+        table = Table(title=f"{group.name}: {group.label}", title_justify="left")
+        table.add_column("task")
+        table.add_column("goals", justify="right")
+        table.add_column("episodes", justify="right")
+        for task in group.tasks:
+            table.add_row(task.name, task.split.upper(), str(task.episodes))
+        console.print(table)
+        if group.script is None:
+            console.print(f"its dataset: goat data make {cache.source(group).name}")
 
     def _numbers(self, algorithm: str) -> None:
         entry = algorithms.resolve(algorithm)

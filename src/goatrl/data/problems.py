@@ -108,7 +108,8 @@ def declared_symmetry(
         try:
             found = tomllib.loads(text_of(Path(source)))
         except (OSError, ValueError, RecursionError) as error:
-            raise GoatError(f"cannot read the symmetry in {source}: {error}") from None
+            hint = "" if str(source).endswith(".toml") else " ('declared' is the robot's own)"
+            raise GoatError(f"cannot read the symmetry in {source}{hint}: {error}") from None
         if not found:
             raise GoatError(f"{source} declares no symmetry; docs/inputs.md shows how")
     if kinds is not None:
