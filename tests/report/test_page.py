@@ -449,16 +449,15 @@ def test_the_command_gives_the_records_again(folder: Path, cells: list[Cell]) ->
 
 def test_the_best_is_best_over_the_tasks_that_all_have(folder: Path, cells: list[Cell]) -> None:
     """One that was only run on the easier group neither wins by that nor loses to averages over the
-    harder one.
+    harder one. Only where as many cells are compared on that group alone, all are.
     """
     pushed = [cell for cell in cells if cell.config.group == "push-left-right"]
-    lucky, late = (dataclasses.replace(pushed[-1], label=label) for label in ("Lucky", "IQL+HER"))
-    assert late.label not in LABELS
-    for more, compared, labels in (
-        (lucky, cells, [*LABELS]),
-        (late, [*pushed, late], [*LABELS, late.label]),
-    ):
-        found = cells_page.describe(cells_page.Experiment("x", SUITE, [*cells, more], folder))
+    late = ["GoFAR", "MARWIL+HER", "IQL+HER"]  # columns of the suite that have just begun
+    assert not set(late) & set(LABELS)
+    for labels, together in ((["Lucky"], False), (late[-1:], False), (late, True)):
+        more = [dataclasses.replace(pushed[-1], label=label) for label in labels]
+        found = cells_page.describe(cells_page.Experiment("x", SUITE, [*cells, *more], folder))
+        compared = [*pushed, *more] if together else cells
         averages = {
             each.label: each.mean
             for each in statistics.summary(SUITE, compared, "success")
@@ -469,16 +468,15 @@ def test_the_best_is_best_over_the_tasks_that_all_have(folder: Path, cells: list
         assert (
             [each["label"] for each in found["averages"]["success"]["ood"]]
             == list(averages)
-            == labels
+            == [*LABELS, *(labels if together else ())]
         )
-        shared = 4 if more is lucky else 3  # OOD tasks of both groups, or of Push alone
         assert found["best"]["ood"] == {
             "label": first,
             "others": len(others),
             "value": round(best, 1),
-            "tasks": shared,
+            "tasks": 3 if together else 4,  # OOD tasks of Push alone, or of both groups
         }
-        assert found["algorithms"] == [*LABELS, more.label]
+        assert sorted(found["algorithms"]) == sorted([*LABELS, *labels])
 
 
 # In the browser
