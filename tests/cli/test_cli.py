@@ -644,6 +644,12 @@ def test_a_suites_columns_are_listed(capsys: pytest.CaptureFixture[str]) -> None
     text = capsys.readouterr().out
     assert "inputs=bounded-frame" in text
     assert "symmetry=rotation" in text
+    assert goat("list", "newer-reference") == 0
+    assert "batch_size=256" in capsys.readouterr().out
+    assert goat("list", "ogbench-cube") == 0
+    text = capsys.readouterr().out
+    assert "on ogbench-cube\n" in text, "the suite"
+    assert "goat data make ogbench-cube\n" in text, "and the group of that name"
 
 
 def test_a_groups_tasks_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

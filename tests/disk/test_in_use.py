@@ -71,18 +71,19 @@ def test_a_second_one_is_refused_by_name(tmp_path: Path, locks: bool) -> None:
 
 
 def test_what_ends_soon_is_waited_for(tmp_path: Path, locks: bool) -> None:
-    begun = threading.Event()
+    begun, ended = threading.Event(), []
 
     def hold() -> None:
         with claimed(tmp_path):
             begun.set()
             time.sleep(0.1)
+            ended.append("the other")
 
     other = threading.Thread(target=hold)
     other.start()
     begun.wait()
     with claimed(tmp_path, wait=60.0):
-        pass
+        assert ended == ["the other"]
     other.join()
 
 

@@ -15,6 +15,7 @@ from goatrl.cli.live_table import LiveTable, live
 from goatrl.disk.files import locked, write_text
 from goatrl.experiments import experiment, kinds, spent  # noqa: F401 (they register themselves)
 from goatrl.experiments.claims import Outcome, Verdict
+from goatrl.experiments.columns import names_of
 from goatrl.experiments.experiment import (
     Executor,
     Experiment,
@@ -88,7 +89,7 @@ class Bench:
         )
         for each in chosen:
             request.check(each)
-            known = frozenset[str]().union(*(column.names for column in each.columns))
+            known = names_of(each.columns)
             if len(chosen) > 1 and (added := [n for n in self.algorithms if n not in known]):
                 raise GoatError(
                     f"{', '.join(added)} would be an additional column of {each.name}, which "

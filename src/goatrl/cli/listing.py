@@ -46,12 +46,14 @@ class List:
             for row in KINDS[self.what]():
                 table.add_row(*row)
             console.print(table)
-        elif self.what in experiments():
-            self._columns(experiments()[self.what])
-        elif self.what in tasks.groups():
-            self._tasks(tasks.get(self.what))
         else:
-            self._numbers(self.what)
+            suite, group = experiments().get(self.what), tasks.groups().get(self.what)
+            if suite is not None:
+                self._columns(suite)
+            if group is not None:  # some have the name of a suite
+                self._tasks(group)
+            if suite is None and group is None:
+                self._numbers(self.what)
 
     def _names(self) -> None:
         for kind, title in TITLES.items():
@@ -66,7 +68,7 @@ class List:
             shown = Text(text)
             shown.stylize("bold", 0, len(title) + 1)
             console.print(shown, soft_wrap=True)
-        console.print("more about them: goat list algorithms | groups | suites | ALGORITHM")
+        console.print("more about them: goat list algorithms | groups | suites | NAME")
 
     def _columns(self, suite: Experiment) -> None:
         table = Table(title=f"{suite.name}: {suite.summary}", title_justify="left")
@@ -76,6 +78,7 @@ class List:
             differs = [f"{name}={value}" for name, value in column.overrides.items()]
             differs += [f"inputs={column.inputs}"] if column.inputs != "absolute" else []
             differs += [f"symmetry={each}" for each in column.symmetry]
+            differs += [] if column.batch_size is None else [f"batch_size={column.batch_size}"]
             table.add_row(column.label, column.algorithm, ", ".join(differs))
         console.print(table)
         console.print(f"on {', '.join(suite.groups)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from goatrl.learn.parameters import Number
 from goatrl.types import Settings
@@ -35,6 +35,11 @@ class Column:
             return settings.updates, settings.batch_size
         samples = settings.updates * settings.batch_size
         return samples // self.batch_size, self.batch_size
+
+
+def names_of(columns: Iterable[Column]) -> frozenset[str]:
+    """All by which any of them is chosen."""
+    return frozenset[str]().union(*(column.names for column in columns))
 
 
 POINTREACH_COLUMNS = (

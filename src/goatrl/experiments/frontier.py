@@ -9,7 +9,7 @@ from goatrl.experiments.columns import Column
 from goatrl.learn.parameters import Number
 from goatrl.tasks import hidden
 
-# Choices that are not the paper's are made on these groups alone, and then tried on the others.
+# The first choice beyond the paper was made on these groups alone, and then tried on the others.
 DEVELOPMENT = ("reach-left-right", "push-left-right", "push-near-far")
 # GOAT for all groups alike: what most of them have in the paper.
 ONE_SETTING: Mapping[str, Number] = {

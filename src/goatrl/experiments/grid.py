@@ -31,7 +31,7 @@ from goatrl.disk.identity import Identity
 from goatrl.disk.versions import versions
 from goatrl.evaluation.episodes import evaluate
 from goatrl.experiments import agents, records
-from goatrl.experiments.columns import Column
+from goatrl.experiments.columns import Column, names_of
 from goatrl.experiments.experiment import OnProgress, Progress, reported_if_failed, title
 from goatrl.experiments.records import Cell, CellConfig, Training, composition
 from goatrl.experiments.suites import SUITES, Suite
@@ -76,7 +76,7 @@ def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Colu
     """A suite's columns of these algorithms or with these headings (all, if none is named), and a
     new column for each algorithm that it does not have.
     """
-    mine = frozenset[str]().union(*(column.names for column in columns))
+    mine = names_of(columns)
     chosen = [column for column in columns if not names or not column.names.isdisjoint(names)]
     taken = {column.label for column in columns}
     for name in dict.fromkeys(name for name in names if name not in mine):
