@@ -285,6 +285,9 @@ def test_a_damaged_cache_is_one_line(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-500])
     with pytest.raises(GoatError, match=r"hand-near-far\.npz is damaged; delete it"):
         of_group(group)
+    about.unlink()
+    with pytest.raises(GoatError, match=r"without hand-near-far\.about; copy that, too, or delete"):
+        of_group(group)
 
 
 # Datasets in users' caches are compared with these; another recipe would have them made again.

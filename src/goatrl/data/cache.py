@@ -50,9 +50,12 @@ def of_group(group: TaskGroup) -> Episodes:
     if not path.exists():
         raise MissingDataset(group)
     again = f"delete it and make it again with `goat data make {group.name}`"
+    about = path.with_suffix(".about")
+    if not about.exists():
+        raise GoatError(f"{path} was copied without {about.name}; copy that, too, or {again}")
     try:
         episodes = storage.load(path)
-        checksum, recipe = path.with_suffix(".about").read_text().split()
+        checksum, recipe = about.read_text().split()
     except (GoatError, OSError, ValueError):
         raise GoatError(f"{path} is damaged; {again}") from None
     if episodes.checksum() != checksum:
@@ -82,8 +85,8 @@ def make_cached(
     with claimed_file(path):
         if not path.exists():
             episodes = make(group, partial=partial, threads=threads, on_progress=on_progress)
-            about = f"{episodes.checksum()} {_recipe(group, 0, _expert(group))}"
-            write_text(path.with_suffix(".about"), about)
+            recipe = _recipe(group, 0, _expert(group))
+            write_text(path.with_suffix(".about"), f"{episodes.checksum()} {recipe}")
             storage.save(episodes, path)
         remove(partial)
     return path
