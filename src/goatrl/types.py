@@ -71,9 +71,10 @@ class NotFinite(GoatError):
 def unknown(kind: str, name: str, known: Iterable[str]) -> GoatError:
     """The error for a name that does not exist, with the nearest names that do."""
     names = [f"'{each}'" if " " in each else each for each in sorted(known)]
+    parts = [each for each in names if name and each.endswith(f".{name}")]
     begun = [each for each in names if name and each.strip("'").startswith(name)]
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    near = list(dict.fromkeys((*begun, *close)))[:3]
+    near = list(dict.fromkeys((*parts, *begun, *close)))[:3]
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
     return GoatError(f"unknown {kind} '{name}'; {hint}")
 

@@ -105,6 +105,10 @@ def test_bad_usage_is_exit_code_2(arguments: list[str], capsys: pytest.CaptureFi
             "did you mean uncertainty.w",
         ),
         (
+            ["train", "goat", "--group", GROUP, "--out", "run", "--set", "w=1"],
+            "did you mean uncertainty.w or",
+        ),
+        (
             ["train", "goat", "--group", GROUP, "--out", "run", "--set", "uncertainty.w"],
             "write NAME=VALUE",
         ),

@@ -24,7 +24,7 @@ class ExpertTrain:
       goat expert train push --out runs/push-expert
     """
 
-    robot: Positional[str]
+    robot: Annotated[Positional[str], arg(metavar="ROBOT")]
     """reach, push, pick, slide or hand."""
     out: Path
     """The run's folder, where the policy and its card are written at the end."""

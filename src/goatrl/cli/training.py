@@ -47,7 +47,7 @@ from goatrl.types import ActionBounds, GoatError, Spec
 class TrainingOptions:
     """What is trained, on what and how long."""
 
-    algorithm: Positional[str]
+    algorithm: Annotated[Positional[str], arg(metavar="ALGORITHM")]
     """A name from `goat list`, or a Python file that registers one algorithm."""
     out: Path
     """The folder for the run."""

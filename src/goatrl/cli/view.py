@@ -30,7 +30,7 @@ class View:
       goat view push-left-right --task Left2Left --run agents/….safetensors --out clip.mp4
     """
 
-    group: Positional[str]
+    group: Annotated[Positional[str], arg(metavar="GROUP")]
     """A task group from `goat list`."""
     out: tuple[Path, ...]
     """The clip (.mp4, .gif). Several files can be written from one recording."""
