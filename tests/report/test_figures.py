@@ -306,6 +306,17 @@ def test_averages_over_all_where_a_split_has_none() -> None:
     assert [axis.get_title() for axis in axes] == ["OOD tasks (4)", "all tasks (4)"]
 
 
+def test_long_headings_above_maps_are_wrapped() -> None:
+    low = maps.coverage(map_cell("pick-low-high", lambda goal: goal[2] < 0.6))
+    assert low is not None
+    label = "bounded, mirror, turns, random, averaged, wide"
+    drawn = figures.coverage({"Pick": {"GOAT": low, label: low}}, ["GOAT", label])
+    short, long = (axis.get_title().splitlines() for axis in drawn.axes)
+    assert (short[0], len(short)) == ("GOAT", 2)
+    assert " ".join(long[:-1]) == label
+    assert max(map(len, long)) <= figures.HEADING
+
+
 def test_a_map_is_seen_by_one_who_stands_opposite_the_robot() -> None:
     # Right of the gripper (y), and of that the half that is near the robot (small x).
     far_right = maps.coverage(

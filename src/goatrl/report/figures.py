@@ -39,6 +39,7 @@ PALETTE = (
 )
 SPLIT_COLORS = {"iid": "#2e7d4f", "ood": "#c2410c"}
 TOTAL_COLOR, MAP_COLOR, BORDER_COLOR = OURS_COLOR, "#0d2b52", "#d9480f"
+HEADING = 22  # characters above a panel of coverage
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -486,8 +487,11 @@ def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str])
 
     The dotted line divides what the data has seen (IID) from what it has not.
     """
+    headings = {label: textwrap.fill(label, HEADING) for label in columns}
+    longest = max(heading.count("\n") for heading in headings.values())
     figure = Figure(
-        figsize=(0.3 + 1.35 * len(columns), 0.35 + 1.75 * len(rows)), layout="constrained"
+        figsize=(0.3 + 1.35 * len(columns), 0.35 + (1.75 + 0.12 * longest) * len(rows)),
+        layout="constrained",
     )
     axes = figure.subplots(len(rows), len(columns), squeeze=False)
     for panels, (group, maps) in zip(axes, rows.items(), strict=True):
@@ -495,7 +499,7 @@ def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str])
             axis.set_xticks([])
             axis.set_yticks([])
             if label in maps:
-                _coverage_panel(axis, label, maps[label])
+                _coverage_panel(axis, headings[label], maps[label])
             else:
                 axis.axis("off")
         drawn = next(iter(maps.values()))
@@ -513,7 +517,7 @@ def coverage(rows: Mapping[str, Mapping[str, Coverage]], columns: Sequence[str])
     return figure
 
 
-def _coverage_panel(axis: Axes, label: str, drawn: Coverage) -> None:
+def _coverage_panel(axis: Axes, heading: str, drawn: Coverage) -> None:
     rows, columns = drawn.success.shape
     shades = LinearSegmentedColormap.from_list("coverage", ["white", MAP_COLOR])
     axis.imshow(drawn.success, cmap=shades, vmin=0.0, vmax=1.0, extent=(0, columns, rows, 0))
@@ -539,7 +543,7 @@ def _coverage_panel(axis: Axes, label: str, drawn: Coverage) -> None:
         for name, seen in (("IID", True), ("OOD", False))
         if (drawn.seen == seen).any()
     ]
-    axis.set_title(f"{label}\n{', '.join(shares)}", fontsize=7.5)
+    axis.set_title(f"{heading}\n{', '.join(shares)}", fontsize=7.5)
     axis.spines[:].set_linewidth(0.5)
 
 
