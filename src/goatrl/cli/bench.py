@@ -174,7 +174,7 @@ def publish(chosen: Experiment, folder: Path, planned: Sequence[Planned]) -> Non
 
 
 def print_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """Print the verdict on each conclusion of the paper; those with missing cells are counted."""
+    """Print the verdict on each claim; those with missing cells are counted."""
     colors = {Outcome.HELD: "green", Outcome.UNDECIDED: "yellow", Outcome.NOT_HELD: "red"}
     for verdict in verdicts:
         if verdict.outcome in colors:
@@ -185,8 +185,13 @@ def print_verdicts(verdicts: Sequence[Verdict]) -> None:
                 markup=True,
             )
     unchecked = sum(verdict.outcome == Outcome.NOT_CHECKED for verdict in verdicts)
-    if unchecked:
+    if unchecked == len(verdicts) and verdicts:
         console.print(
-            f"{unchecked} of the paper's {len(verdicts)} conclusions were not checked: they need "
-            "cells that were not run"
+            f"run the whole suite to check its {plural(unchecked, 'claim')}, such as: "
+            f"{verdicts[0].claim}"
+        )
+    elif unchecked:
+        console.print(
+            f"{unchecked} of {plural(len(verdicts), 'claim')} were not checked: they need cells "
+            "that were not run"
         )

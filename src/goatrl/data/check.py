@@ -13,6 +13,7 @@ from goatrl.types import ActionBounds, Episodes, distance, reached
 REPEATED = 2  # equal frames at the end of an episode that may be padding
 CLIPPED = 0.05  # share of action components at their largest that looks like a limit
 SATURATED = 0.3  # share of action components at their bounds that is worth a line
+RARELY = 0.05  # share of episodes that meet their goal, below which that is worth a line
 NEAR = 1e-3  # of a range: what lies within counts as at its end
 
 
@@ -199,6 +200,14 @@ def _success(subject: Subject) -> Iterator[Finding]:
             f"every action leads to within {subject.threshold:g} of its goal",
             "the threshold is too large to tell success from failure",
         )
+    else:
+        meets = np.bincount(subject.episode, weights=met) > 0
+        if meets.mean() < RARELY:
+            yield Finding(
+                f"{_of(meets)} episodes ever meet their goal",
+                "relabel all goals (--set hindsight.probability=1): actions towards goals that are "
+                "missed teach agents to miss them",
+            )
 
 
 def _shifted(subject: Subject) -> Iterator[Finding]:
