@@ -273,14 +273,25 @@ function verdicts(experiment) {
 
 // Charts with one row per algorithm
 
+/** A label that ends at x: on two small lines where one is too long for the room. */
+function rowLabel(label, x, y, room) {
+  const middle = (label.length - 1) / 2;
+  const spaces = [...label.matchAll(/ /g)].map(({ index }) => index);
+  const cut = spaces.sort((one, other) => Math.abs(one - middle) - Math.abs(other - middle))[0];
+  const lines = widest([label]) <= room || cut === undefined ? [label] : [label.slice(0, cut + 1), label.slice(cut + 1)];
+  const size = Math.min(lines.length > 1 ? 9.5 : 12, (12 * room) / widest(lines));
+  const first = y + 4 - 5 * (lines.length - 1);
+  return s("text", { "font-size": size, "text-anchor": "end" }, ...lines.map((line, place) => s("tspan", { x, y: first + 10 * place }, line)));
+}
+
 function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval", narrow = NARROW.matches }) {
   const room = widest(rows.map((row) => row.label));
   const [width, left, step, top] = [narrow ? 290 : 380, Math.min(Math.max(60, room + 14), 170), 21, 4];
   const right = width - 46;
   const bottom = top + step * rows.length;
   const x = (value) => left + ((right - left) * Math.min(Math.max(value, 0), metric.full)) / metric.full;
-  const size = Math.min(12, (12 * (left - 10)) / room); // so that the longest label fits
-  const shapes = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => {
+  const shares = right - left < 180 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1];
+  const shapes = shares.flatMap((share) => {
     const at = x(share * metric.full);
     const text = `${+(share * metric.full * metric.times).toFixed(2)}${share === 1 ? ` ${metric.unit}` : ""}`;
     return [
@@ -296,7 +307,7 @@ function rowChart({ title, rows, metric, bars, ceiling, spread = "95 % interval"
     shapes.push(s("g", {},
       s("title", {}, row.paper === null ? words : `${words}; paper ${fixed(row.paper, metric)}`),
       s("rect", { x: 0, y: y - step / 2, width, height: step, fill: "transparent" }),
-      s("text", { x: left - 8, y: y + 4, "font-size": size, "text-anchor": "end" }, row.label),
+      rowLabel(row.label, left - 8, y, left - 10),
       bars ? s("rect", { class: "bar", x: left, y: y - 6.5, width: x(row.value) - left, height: 13, rx: 1.5 }) : null,
       s("line", { class: "range", x1: x(row.low), x2: x(row.high), y1: y, y2: y }),
       s("circle", { class: "dot", cx: x(row.value), cy: y, r: 3 }),
