@@ -11,7 +11,7 @@ from goatrl.tasks import hidden
 
 # The first choice beyond the paper was made on these groups alone, and then tried on the others.
 DEVELOPMENT = ("reach-left-right", "push-left-right", "push-near-far")
-# GOAT for all groups alike: what most of them have in the paper.
+# GOAT for all groups alike: what most of them have in the paper (their w are 1 to 2.5).
 ONE_SETTING: Mapping[str, Number] = {
     "uncertainty.w": 2.0,
     "percentile_selection.alpha_max": 80.0,
