@@ -1,4 +1,4 @@
-"""The evidence of docs/frontier.md: where episodes end whose actions differ in their last digits."""
+"""The evidence of docs/frontier.md: where episodes end whose actions differ in their digits."""
 
 from goatrl import tasks
 from last_digits import compare
