@@ -31,7 +31,7 @@ def fingers(goals: np.ndarray) -> np.ndarray:
 
 
 def achieved(goals: np.ndarray, seen: np.ndarray, threshold: float) -> np.ndarray:
-    """Whether anything that was seen lies within the threshold of each goal: (N, D), (M, D) → (N,)."""
+    """Whether anything seen lies within the threshold of each goal: (N, D), (M, D) → (N,)."""
     return np.array([((seen - goal) ** 2).sum(axis=1).min() <= threshold**2 for goal in goals])
 
 

@@ -21,6 +21,7 @@ from matplotlib.figure import Figure
 import goatrl
 from goatrl import algorithms, tasks
 from goatrl import data as datasets
+from goatrl.episodes import make_episodes
 from goatrl.evaluation.episodes import OnProgress, evaluate
 from goatrl.experiments import grid, records
 from goatrl.experiments.experiment import experiments
@@ -565,6 +566,31 @@ def test_actions_that_no_policy_can_produce_are_pointed_out(
     assert "load_policy('run')" in shown
     assert goat(*train) == 0
     assert "already trained" in capsys.readouterr().out
+
+
+def test_what_is_seen_of_own_data_and_what_nobody_checked_is_pointed_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rng = np.random.default_rng(0)
+    seen, actions = rng.normal(size=(8, 6, 5)), rng.uniform(-1, 1, (8, 5, 2))
+    datasets.save(make_episodes(seen, seen[..., 3:], actions, seen[:, -1, 3:]), "arm.npz")
+    Path("mirror.toml").write_text("[[reflection]]\nobservation = { 0 = 0.0 }\n")
+    train = ["train", "bc", "--data", "arm.npz", "--goal-threshold", "1", "--seeds", "1"]
+    few = ["--updates", "20", "--set", "architecture.hidden=4"]
+    assert goat(*train, *few, "--out", "plain") == 0
+    assert "note: " not in capsys.readouterr().out
+    heights = ["--inputs", "upright-frame", "--set", "architecture.vertical=1"]
+    places = ["--set", "architecture.positions=0,1", "--symmetry", "mirror.toml"]
+    assert goat(*train, *few, *heights, *places, "--out", "run") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert (
+        "note: upright-frame inputs; the achieved goal is columns 3, 4, other places are 0, 1 "
+        "(architecture.positions), heights are numbers 1 of a goal"
+    ) in shown
+    assert "`goat data symmetry arm.npz --symmetry mirror.toml` does" in shown
+    assert goat(*train, *few, "--inputs", "difference", "--out", "other") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "note: difference inputs; the achieved goal is columns 3, 4 " in shown
 
 
 def test_a_suite_in_which_all_diverges_says_so(

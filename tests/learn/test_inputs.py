@@ -216,7 +216,8 @@ def test_a_layout_is_found_in_the_data():
     [
         ((1, 2), None, "must name 1 columns"),
         ((7,), None, "different columns from 0 to 2, not 7"),
-        ((1,), (1,), "different columns from 0 to 2, not 1, 1"),
+        ((1,), (2, 2), "different columns from 0 to 2, not 1, 2, 2"),
+        ((1,), (1,), "architecture.positions names 1, which the achieved goal has"),
     ],
 )
 def test_columns_that_are_not_there_are_refused(achieved, positions, message):

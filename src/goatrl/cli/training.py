@@ -4,7 +4,7 @@ import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 from rich.markup import escape
@@ -35,6 +35,7 @@ from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.summary import per_task
 from goatrl.experiments import loading
+from goatrl.learn.networks import WITH_HEIGHTS
 from goatrl.report import tables
 from goatrl.runs import trackers
 from goatrl.runs.folder import Agents, RunFolder
@@ -110,6 +111,16 @@ class TrainingOptions:
     def settings(self) -> dict[str, str]:
         return pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5")
 
+    def note_symmetry(self) -> None:
+        """Training with a wrong symmetry looks like any other."""
+        if self.symmetry not in (None, "declared"):
+            files = f"{shlex.quote(str(self.data))} --symmetry {shlex.quote(str(self.symmetry))}"
+            console.print(
+                f"note: training does not check the symmetry; `goat data symmetry {files}` does",
+                highlight=False,
+                soft_wrap=True,
+            )
+
 
 @dataclasses.dataclass(frozen=True)
 class Train(TrainingOptions):
@@ -134,6 +145,9 @@ class Train(TrainingOptions):
         run = Run(self.out)
         run.prepare(config)
         note_actions(problem)
+        if problem.group is None:
+            note_inputs(config.hyperparameters)
+            self.note_symmetry()
         if train_with_progress(
             run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}", self.log
         ):
@@ -167,6 +181,23 @@ def note_actions(problem: Problem) -> None:
     note = about_actions(problem)
     if note:
         console.print(f"note: {note}", highlight=False)
+
+
+def note_inputs(hyperparameters: Mapping[str, Any]) -> None:
+    """Print which columns of a user's own data are seen relative to others, if any are."""
+    inputs = hyperparameters.get("architecture.inputs", "absolute")
+    if inputs == "absolute":
+        return
+
+    def columns(name: str) -> str:
+        return ", ".join(map(str, hyperparameters[f"architecture.{name}"] or ())) or "none"
+
+    note = f"note: {inputs} inputs; the achieved goal is columns {columns('achieved')}"
+    if inputs.endswith("-frame"):
+        note += f", other places are {columns('positions')} (architecture.positions)"
+    if inputs in WITH_HEIGHTS:
+        note += f", heights are numbers {columns('vertical')} of a goal"
+    console.print(note, highlight=False, soft_wrap=True)
 
 
 def train_with_progress(

@@ -121,12 +121,12 @@ class Architecture:
         if keeps_heights and not vertical:
             raise GoatError(
                 f"architecture.inputs={self.inputs} needs architecture.vertical, the numbers of a "
-                "goal that are heights, counted from 0"
+                "goal that are heights, counted from 0; if none is a height, use goal-frame"
             )
         if positions and len(positions) % len(self.achieved):
             raise GoatError(
                 "architecture.positions must name as many columns as a goal has numbers, or a "
-                f"multiple of that, not {len(positions)}"
+                f"multiple of that ({len(self.achieved)}), not {len(positions)}"
             )
         return View(self.achieved, positions, vertical, self.inputs == "bounded-frame")
 
@@ -168,6 +168,11 @@ def check_view(algorithm: Any, spec: Spec) -> None:
         raise GoatError(
             f"architecture.vertical must name different numbers of a goal, from 0 to "
             f"{spec.goal_dim - 1}, not {', '.join(map(str, view.vertical))}"
+        )
+    if shared := set(view.achieved) & set(view.positions or ()):
+        raise GoatError(
+            f"architecture.positions names {', '.join(map(str, sorted(shared)))}, which the "
+            "achieved goal has; name other places"
         )
     if len(set(columns)) < len(columns) or not set(columns) <= set(range(spec.observation_dim)):
         raise GoatError(

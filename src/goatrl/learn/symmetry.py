@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -195,7 +196,7 @@ def _rotation(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
         if not all(isinstance(pair, list) and len(pair) == 2 for pair in [*places, *vectors]):
             raise GoatError(f"a rotation turns pairs [[x, y]], not as in {turned}")
         if places and not (isinstance(around, list) and len(around) == 2):
-            raise GoatError(f"a rotation of places needs around = [x, y], not {around}")
+            raise GoatError(f"a rotation of places needs around = [x, y]{_given(around)}")
         columns = [_column(each, space, sizes) for pair in [*places, *vectors] for each in pair]
         for each in turned.get("angles", []):
             angles[space][_column(each, space, sizes)] = 1.0
@@ -217,9 +218,15 @@ def _rotation(about: Mapping[str, Any], sizes: Mapping[str, int]) -> Map:
 def _range(kind: str, about: Mapping[str, Any]) -> tuple[float, float]:
     by = about.get("by")
     if not isinstance(by, list) or len(by) != 2 or not by[0] < by[1]:
-        raise GoatError(f"a {kind} needs by = [low, high], not {by}")
-    low, high = by
-    return float(low), float(high)
+        raise GoatError(f"a {kind} needs by = [low, high], the lower number first{_given(by)}")
+    low, high = map(float, by)
+    if kind == "rotation" and high - low > 2.0 * math.pi + 1e-6:
+        raise GoatError(f"a rotation turns by radians, at most once around{_given(by)}")
+    return low, high
+
+
+def _given(value: Any) -> str:
+    return "; it is missing" if value is None else f", not {value}"
 
 
 def _nothing(sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
@@ -232,7 +239,10 @@ def _check_names(kind: str, about: Mapping[str, Any], known: set[str]) -> None:
 
 
 def _column(column: Any, space: str, sizes: Mapping[str, int]) -> int:
-    place = int(column)
+    try:
+        place = int(column)
+    except (TypeError, ValueError):
+        raise GoatError(f"columns of the {space} are numbers from 0, not '{column}'") from None
     if not 0 <= place < sizes[space]:
         raise GoatError(
             f"a symmetry names column {place} of the {space}, which has {sizes[space]} columns "
