@@ -549,6 +549,7 @@ def test_the_card(run: Path, tmp_path: Path) -> None:
     ):
         assert line in card, line
     assert "`architecture.activation`" not in card, "that is at its default"
+    assert "`q_ensemble.size`" not in card, "GOAT has five critics, whatever others have"
     for each in per_task(pq.read_table(run / "episodes.parquet")):
         mine, low, high = each.success[1], each.success.min(), each.success.max()
         # Of two seeds, a quarter of all resamples have one of them twice.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from goatrl import tasks
+from goatrl import algorithms, tasks
 from goatrl.data import minari
 from goatrl.data.cache import checksums
 from goatrl.data.problems import open_problem
@@ -22,10 +22,11 @@ from goatrl.experiments import records
 from goatrl.experiments.loading import load
 from goatrl.experiments.statistics import Block, Scores, average, episode_noise, interval
 from goatrl.learn.normalize import CLIP
+from goatrl.learn.parameters import described
 from goatrl.runs.export import CHECKED, SUFFIXES, Exported, check_format, export
 from goatrl.runs.folder import Agents, RunFolder
 from goatrl.runs.numpy_policy import FIRST_LINE
-from goatrl.types import GoatError
+from goatrl.types import GoatError, Settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,17 +211,30 @@ def _count(group: str | None, data: str | None, checksum: str, threshold: float)
 
 
 def _settings(about: Mapping[str, Any]) -> Iterator[str]:
+    usual = _usual(about)
     own = {
         name: value
         for name, value in about["hyperparameters"].items()
-        if name not in about["defaults"]
+        if name not in about["defaults"] and (name not in usual or value != usual[name])
     }
     if not own:
         yield "None."
         return
     yield "| setting | value |\n|---|---|"
     for name, value in own.items():
-        yield f"| `{_line(name)}` | `{_line(json.dumps(value))}` |"
+        shown = value if isinstance(value, str) else json.dumps(value)
+        yield f"| `{_line(name)}` | `{_line(shown)}` |"
+
+
+def _usual(about: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings of the algorithm where nothing is said, if it is known here."""
+    known = algorithms.entries().keys() & about["revisions"].keys()
+    if len(known) != 1:
+        return {}
+    found: Mapping[str, Any] = described(algorithms.get(*known).build(Settings()))[
+        "hyperparameters"
+    ]
+    return found
 
 
 def _measured(agents: Agents, seed: int) -> Iterator[str]:
