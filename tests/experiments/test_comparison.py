@@ -88,7 +88,8 @@ def test_the_table_in_a_terminal(tmp_path: Path) -> None:
     found = comparison.compare([dataclasses.replace(run, name=run.name[-1]) for run in runs])
     console = Console(width=100)
     with console.capture() as captured:
-        console.print(shown.terminal(found))
+        (drawn,) = shown.terminal(found, 100)
+        console.print(drawn)
     lines = [line.split() for line in captured.get().splitlines()]
     assert ["a", "0.9", "2", "0.75", "7.5", "0.25", "2.5"] in lines
     assert ["0.50–1.00", "5.0–10.0", "0.00–0.50", "0.0–5.0"] in lines
@@ -98,6 +99,23 @@ def test_the_table_in_a_terminal(tmp_path: Path) -> None:
     assert shown.key(found).startswith("mean over tasks, below it its 95 % interval, 1 to 2 seeds;")
     last = list(csv.DictReader(shown.to_csv(found).splitlines()))[-1]
     assert (last["success_low"], last["better"], last["better_low"]) == ("", "0.8750", "")
+
+
+def test_what_differs_is_a_table_of_its_own_in_a_narrow_terminal(tmp_path: Path) -> None:
+    many = {"discount": 0.9, "learning_rate": 0.001, "polyak": 0.9}
+    runs = [
+        evaluated(tmp_path / "a", point_episodes(FIRST), overrides=many),
+        evaluated(tmp_path / "b", point_episodes(SECOND)),
+    ]
+    found = comparison.compare([dataclasses.replace(run, name=run.name[-1]) for run in runs])
+    console = Console(width=70)
+    with console.capture() as captured:
+        for drawn in shown.terminal(found, 70):
+            console.print(drawn)
+    lines = [line.split() for line in captured.get().splitlines()]
+    assert ["a", "b"] in lines
+    assert ["learning_rate", "0.001", "0.0005"] in lines
+    assert ["a", "0.75", "7.5", "0.25", "2.5"] in lines
 
 
 def test_the_figure_has_a_panel_for_each_place_and_labels_of_what_differs(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def show_comparison(folders: Sequence[Path]) -> comparison.Comparison:
     found = comparison.compare([comparison.read(folder) for folder in folders])
     for note in found.notes:
         console.print(f"note: {note}", highlight=False)
-    console.print(shown.terminal(found))
+    for drawn in shown.terminal(found, console.width):
+        console.print(drawn)
     console.print(shown.key(found), style="dim", highlight=False)
     return found

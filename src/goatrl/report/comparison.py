@@ -24,6 +24,7 @@ from goatrl.experiments.comparison import (
 from goatrl.experiments.statistics import Interval
 from goatrl.report.presentation import Json
 from goatrl.report.shared import page_part, rounded, shown_metric, span
+from goatrl.report.tables import natural_width
 from goatrl.report.text import Csv
 from goatrl.runs.folder import RunFolder
 from goatrl.types import GoatError
@@ -31,11 +32,34 @@ from goatrl.types import GoatError
 DECIMALS = {"success": 2, "return": 1}
 
 
-def terminal(found: Comparison) -> Table:
-    """A row for each run, intervals below their means."""
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+def terminal(found: Comparison, width: int) -> list[Table]:
+    """A row for each run, intervals below their means. What differs is a table of its own where
+    both together are too wide.
+    """
+    whole = _numbers_of(found, found.columns)
+    if not found.columns or natural_width(whole) <= width:
+        return [whole]
+    return [_what_differs(found), _numbers_of(found, ())]
+
+
+def _what_differs(found: Comparison) -> Table:
+    drawn = _empty()
+    drawn.add_column("", overflow="fold")
+    for row in found.rows:
+        drawn.add_column(escape(row.name), overflow="fold", justify="right")
+    for name in found.columns:
+        drawn.add_row(escape(name), *(escape(row.differs[name]) for row in found.rows))
+    return drawn
+
+
+def _empty() -> Table:
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _numbers_of(found: Comparison, columns: Sequence[str]) -> Table:
+    drawn = _empty()
     drawn.add_column("run", overflow="fold")
-    for heading in short_names(found.columns).values():
+    for heading in short_names(columns).values():
         drawn.add_column(escape(heading), overflow="fold")
     unequal = len({row.seeds for row in found.rows}) > 1
     if unequal:
@@ -53,7 +77,7 @@ def terminal(found: Comparison) -> Table:
         ]
         chance = row.overall.improvement
         better = "" if chance is None else _two_lines(chance, 2, row.fewest)
-        named = [escape(row.name), *(escape(row.differs[name]) for name in found.columns)]
+        named = [escape(row.name), *(escape(row.differs[name]) for name in columns)]
         drawn.add_row(*named, *([str(row.seeds)] if unequal else ()), *numbers, better)
     return drawn
 

@@ -138,7 +138,7 @@ def terminal_parts(table: Sequence[Entry], decimals: int = 2) -> list[Table]:
     drawn: list[Table] = []
     for column in dict.fromkeys(entry.column for entry in table):
         wider = terminal([e for e in table if e.column in (*parts[-1], column)], decimals)
-        if drawn and _width(wider) > WIDTH:
+        if drawn and natural_width(wider) > WIDTH:
             parts.append([column])
             drawn.append(terminal([e for e in table if e.column == column], decimals))
         else:
@@ -147,7 +147,8 @@ def terminal_parts(table: Sequence[Entry], decimals: int = 2) -> list[Table]:
     return drawn
 
 
-def _width(drawn: Table) -> int:
+def natural_width(drawn: Table) -> int:
+    """Of a table none of whose lines is folded."""
     console = Console(width=1_000)
     return Measurement.get(console, console.options, drawn).maximum
 
@@ -170,7 +171,7 @@ def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
             )
             texts.append(f"{ours}\n[dim]{theirs}[/dim]" if beside else ours)
         drawn.add_row(
-            f"{dataset}\n{task} [dim](paper)[/dim]" if beside else f"{dataset} {task}",
+            f"{dataset} {task}" + ("\n[dim]  paper[/dim]" if beside else ""),
             *texts,
             end_section=True,
         )
