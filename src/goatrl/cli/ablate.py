@@ -9,6 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 from tyro.conf import arg
@@ -233,7 +234,14 @@ def verdict(rung: Rung, added: Interval) -> Outcome:
 def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     """Print the table, and write it with its figure."""
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|---|---:|---:|---:|---|---:|"]
-    shown = Table(title=escape(about), title_justify="left")
+    shown = Table(
+        title=escape(about),
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     for heading in (name for name in HEADINGS if name != INTERVAL):  # which stands below
         left = heading in ("rung", "algorithm", "verdict")
         shown.add_column(heading, justify="left" if left else "right", no_wrap=True)

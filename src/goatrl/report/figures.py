@@ -249,7 +249,8 @@ def ladder(rungs: Mapping[str, np.ndarray], label: str) -> Figure:
     """Success of one composition after the other: the mean over seeds as a bar with its deviation,
     each seed as a dot.
     """
-    figure = Figure(figsize=(1.2 + 0.75 * len(rungs), 2.9), layout="constrained")
+    each = max(0.75, 0.1 * max(map(len, rungs)))  # wide enough for the longest name
+    figure = Figure(figsize=(1.2 + each * len(rungs), 2.9), layout="constrained")
     axis = figure.subplots()
     means = [values.mean() for values in rungs.values()]
     axis.bar(
