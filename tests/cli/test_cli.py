@@ -588,8 +588,10 @@ def test_what_is_seen_of_own_data_and_what_nobody_checked_is_pointed_out(
         "(architecture.positions), heights are numbers 1 of a goal"
     ) in shown
     assert "`goat data symmetry arm.npz --symmetry mirror.toml` does" in shown
-    assert goat(*train, *few, "--inputs", "difference", "--out", "other") == 0
+    difference = ["--inputs", "difference", "--set", "architecture.vertical=1"]
+    assert goat(*train, *few, *difference, "--out", "other") == 0
     shown = " ".join(capsys.readouterr().out.split())
+    assert "note: architecture.vertical has no effect with difference inputs" in shown
     assert "note: difference inputs; the achieved goal is columns 3, 4 " in shown
 
 

@@ -186,6 +186,10 @@ def note_actions(problem: Problem) -> None:
 def note_inputs(hyperparameters: Mapping[str, Any]) -> None:
     """Print which columns of a user's own data are seen relative to others, if any are."""
     inputs = hyperparameters.get("architecture.inputs", "absolute")
+    used = {"positions": inputs.endswith("-frame"), "vertical": inputs in WITH_HEIGHTS}
+    for name in (f"architecture.{name}" for name, has in used.items() if not has):
+        if hyperparameters.get(name):
+            console.print(f"note: {name} has no effect with {inputs} inputs", highlight=False)
     if inputs == "absolute":
         return
 
@@ -193,9 +197,9 @@ def note_inputs(hyperparameters: Mapping[str, Any]) -> None:
         return ", ".join(map(str, hyperparameters[f"architecture.{name}"] or ())) or "none"
 
     note = f"note: {inputs} inputs; the achieved goal is columns {columns('achieved')}"
-    if inputs.endswith("-frame"):
+    if used["positions"]:
         note += f", other places are {columns('positions')} (architecture.positions)"
-    if inputs in WITH_HEIGHTS:
+    if used["vertical"]:
         note += f", heights are numbers {columns('vertical')} of a goal"
     console.print(note, highlight=False, soft_wrap=True)
 
