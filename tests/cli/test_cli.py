@@ -593,6 +593,10 @@ def test_what_is_seen_of_own_data_and_what_nobody_checked_is_pointed_out(
     shown = " ".join(capsys.readouterr().out.split())
     assert "note: architecture.vertical has no effect with difference inputs" in shown
     assert "note: difference inputs; the achieved goal is columns 3, 4 " in shown
+    group = ["train", "bc", "--group", GROUP, "--seeds", "1", "--symmetry", "mirror.toml"]
+    assert goat(*group, *few, "--out", "group") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"`goat data symmetry {GROUP} --symmetry mirror.toml` does" in shown
 
 
 def test_a_suite_in_which_all_diverges_says_so(

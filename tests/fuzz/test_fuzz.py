@@ -126,7 +126,7 @@ def run(*words: object) -> tuple[int, str]:
     return code, texts[1]
 
 
-def refused_or_taken(*words: object) -> int:
+def assert_refused_or_taken(*words: object) -> int:
     """Run a command, and see that it answers as promised."""
     code, told = run(*words)
     assert code in (0, 1, 2), (code, words, told)
@@ -384,7 +384,7 @@ def test_datasets(data: st.DataObject) -> None:
     file = Path(f"stranger.{kind}")
     file.write_bytes(data.draw(good | crafted[kind] if kind in crafted else good))
     command = data.draw(st.sampled_from(["info", "check"]))
-    refused_or_taken("data", command, file)
+    assert_refused_or_taken("data", command, file)
 
 
 @fuzz(1)
@@ -401,7 +401,9 @@ def test_minari_folders(data: st.DataObject) -> None:
             st.sampled_from(sorted(path for path in folder.rglob("*") if path.is_file()))
         )
         file.write_bytes(data.draw(damaged(file.read_bytes())))
-    refused_or_taken("data", data.draw(st.sampled_from(["info", "check"])), f"minari:{MINARI}")
+    assert_refused_or_taken(
+        "data", data.draw(st.sampled_from(["info", "check"])), f"minari:{MINARI}"
+    )
 
 
 @fuzz(4)
@@ -443,7 +445,7 @@ def test_symmetries(data: st.DataObject) -> None:
         "--out",
         "never",
     )
-    code = refused_or_taken(*words, "--symmetry", "s.toml", "--seeds", 0)
+    code = assert_refused_or_taken(*words, "--symmetry", "s.toml", "--seeds", 0)
     assert code == 2, "no seeds, if nothing else"
 
 
@@ -480,7 +482,7 @@ def test_runs(data: st.DataObject) -> None:
             ]
         )
     )
-    refused_or_taken(*words)
+    assert_refused_or_taken(*words)
 
 
 @fuzz(1)
@@ -497,7 +499,9 @@ def test_records_and_agents(data: st.DataObject) -> None:
             else data.draw(damaged(agents.read_bytes()))
         )
         Path("records/a.safetensors").write_bytes(content)
-        refused_or_taken("export", "records/a.safetensors", "--format", "numpy", "--out", "x.py")
+        assert_refused_or_taken(
+            "export", "records/a.safetensors", "--format", "numpy", "--out", "x.py"
+        )
         return
     content = (
         with_metadata(record, lambda about: data.draw(altered(about)))
@@ -509,7 +513,7 @@ def test_records_and_agents(data: st.DataObject) -> None:
         ["report", "records", "--out", "x.html"],
         ["figure", "bars", "records", "--out", "x.svg"],
     ]
-    refused_or_taken(*data.draw(st.sampled_from(words)))
+    assert_refused_or_taken(*data.draw(st.sampled_from(words)))
 
 
 # Words
@@ -621,7 +625,7 @@ WORDS = (
 def test_words(command: list[str], options: list[tuple[str, list[str]]], first: list[str]) -> None:
     words = [*command, *first, *(word for name, values in options for word in (name, *values))]
     if "--debug" not in words:
-        refused_or_taken(*words)
+        assert_refused_or_taken(*words)
 
 
 # Whether the tests would notice
@@ -631,7 +635,7 @@ def test_a_canary_would_be_seen() -> None:
     pickle.loads(EVIL)
     assert CANARY.exists()
     with pytest.raises(AssertionError):
-        refused_or_taken("list")
+        assert_refused_or_taken("list")
     CANARY.rmdir()
 
 
@@ -643,4 +647,4 @@ def test_an_error_of_goatrl_itself_would_be_seen(monkeypatch: pytest.MonkeyPatch
         "and report what it shows\n",
     )
     with pytest.raises(AssertionError):
-        refused_or_taken("list")
+        assert_refused_or_taken("list")

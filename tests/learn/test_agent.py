@@ -224,18 +224,22 @@ def test_an_average_spans_a_share_of_all_updates(period):
     np.testing.assert_allclose(counts, expected, atol=0.01 * expected.max())
 
 
+def assert_same(tree, other):
+    for one, same in zip(*map(jax.tree.leaves, (tree, other)), strict=True):
+        np.testing.assert_array_equal(one, same)
+    assert jax.tree.structure(tree) == jax.tree.structure(other)
+
+
 def test_an_average_begins_as_the_policy_and_does_not_change_what_is_learned():
     agent = dataclasses.replace(AGENT, averaging=0.1)
     states = [each.init(KEY, SPEC) for each in (AGENT, agent)]
-    jax.tree.map(
-        np.testing.assert_array_equal, states[1].target["average"], states[1].params["policy"]
-    )
+    assert_same(states[1].target["average"], states[1].params["policy"])
     for _ in range(2):
         states = [
             each.update_target(each.update(state, BATCH, KEY)[0])
             for each, state in zip((AGENT, agent), states, strict=True)
         ]
-    jax.tree.map(np.testing.assert_array_equal, states[0].params, states[1].params)
+    assert_same(states[0].params, states[1].params)
 
 
 def test_act_uses_the_online_policy():

@@ -9,9 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 from tyro.conf import arg
 
 from goatrl.cli.console import console, plural
@@ -27,6 +25,7 @@ from goatrl.cli.training import (
     check_place,
     evaluate_agents,
     note_actions,
+    note_symmetry,
     train_with_progress,
 )
 from goatrl.data.problems import Problem, open_problem
@@ -185,6 +184,7 @@ class Ablate:
             raise GoatError("specify your dataset with --data FILE")
         problem = open_problem(self.group, self.data, self.goal_threshold)
         note_actions(problem)
+        note_symmetry(self.symmetry, self.data or self.group)
         where = problem.group or environment
         assert where is not None
         check_place(where, problem.spec, self.episodes, problem.action_bounds)
@@ -234,14 +234,7 @@ def verdict(rung: Rung, added: Interval) -> Outcome:
 def publish(rungs: Sequence[Rung], folder: Path, about: str) -> None:
     """Print the table, and write it with its figure."""
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|---|---:|---:|---:|---|---:|"]
-    shown = Table(
-        title=escape(about),
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
+    shown = tables.plain(escape(about))
     for heading in (name for name in HEADINGS if name != INTERVAL):  # which stands below
         left = heading in ("rung", "algorithm", "verdict")
         shown.add_column(heading, justify="left" if left else "right", no_wrap=True)

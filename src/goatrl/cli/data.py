@@ -26,6 +26,8 @@ from goatrl.training import symmetry_check
 from goatrl.training.symmetry_check import Checked
 from goatrl.types import ActionBounds, Episodes, GoatError, reached
 
+Dataset = Annotated[Positional[str], arg(metavar="DATA")]
+
 
 @dataclasses.dataclass(frozen=True)
 class DataMake:
@@ -175,7 +177,7 @@ class DataConvert:
       goat data convert pointmaze-medium-navigate-v0.npz --goal-columns 0 1 --out maze.npz
     """
 
-    source: Annotated[Positional[str], arg(metavar="DATA")]
+    source: Dataset
     """A dataset file, minari:ID or a task group."""
     out: Annotated[str, arg(metavar="TARGET")]
     """FILE.npz or minari:ID."""
@@ -266,7 +268,7 @@ class DataInfo:
       goat data info pointreach-expert-10 --figure expert.png
     """
 
-    data: Annotated[Positional[str], arg(metavar="DATA")]
+    data: Dataset
     """A dataset file, minari:ID or a task group."""
     figure: Path | None = None
     """Also plot the trajectories to this file (.png, .svg, .pdf)."""
@@ -308,7 +310,7 @@ class DataCheck:
       goat data check push-left-right
     """
 
-    data: Annotated[Positional[str], arg(metavar="DATA")]
+    data: Dataset
     """A dataset file, minari:ID or a task group."""
     goal_threshold: Annotated[float | None, arg(metavar="DISTANCE")] = None
     """The distance within which a goal counts as reached. Task groups have their own, and so may
@@ -451,7 +453,7 @@ class DataSymmetry:
       goat data symmetry mine.npz --symmetry mirror.toml
     """
 
-    data: Annotated[Positional[str], arg(metavar="DATA")]
+    data: Dataset
     """A dataset file, minari:ID or a task group."""
     symmetry: Annotated[str, arg(metavar="FILE")] = "declared"
     """The TOML file that declares it, or `declared` for that of the group's robot."""

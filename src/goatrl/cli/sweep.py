@@ -22,6 +22,7 @@ from goatrl.cli.training import (
     check_place,
     evaluate_agents,
     note_actions,
+    note_symmetry,
     own_option,
 )
 from goatrl.data.problems import Problem
@@ -109,6 +110,7 @@ class Sweep(TrainingOptions):
         for run, config in runs:
             run.prepare(config)
         note_actions(problem)
+        note_symmetry(self.symmetry, self.data or self.group)
         planned = programs(runs, problem)
         finished = len(runs) - sum(map(len, planned))
         if finished:

@@ -111,16 +111,6 @@ class TrainingOptions:
     def settings(self) -> dict[str, str]:
         return pairs(self.set, "a setting: write NAME=VALUE, for example uncertainty.w=1.5")
 
-    def note_symmetry(self) -> None:
-        """Training with a wrong symmetry looks like any other."""
-        if self.symmetry not in (None, "declared"):
-            files = f"{shlex.quote(str(self.data))} --symmetry {shlex.quote(str(self.symmetry))}"
-            console.print(
-                f"note: training does not check the symmetry; `goat data symmetry {files}` does",
-                highlight=False,
-                soft_wrap=True,
-            )
-
 
 @dataclasses.dataclass(frozen=True)
 class Train(TrainingOptions):
@@ -145,9 +135,9 @@ class Train(TrainingOptions):
         run = Run(self.out)
         run.prepare(config)
         note_actions(problem)
+        note_symmetry(self.symmetry, self.data or self.group)
         if problem.group is None:
             note_inputs(config.hyperparameters)
-            self.note_symmetry()
         if train_with_progress(
             run, config, problem, f"{self.algorithm}, {plural(self.seeds, 'seed')}", self.log
         ):
@@ -181,6 +171,19 @@ def note_actions(problem: Problem) -> None:
     note = about_actions(problem)
     if note:
         console.print(f"note: {note}", highlight=False)
+
+
+def note_symmetry(symmetry: str | None, data: Path | str | None) -> None:
+    """Print how to check a symmetry that the user declares: training with a wrong one looks like
+    any other.
+    """
+    if symmetry not in (None, "declared"):
+        files = f"{shlex.quote(str(data))} --symmetry {shlex.quote(str(symmetry))}"
+        console.print(
+            f"note: training does not check the symmetry; `goat data symmetry {files}` does",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def note_inputs(hyperparameters: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -24,7 +23,7 @@ from goatrl.experiments.comparison import (
 from goatrl.experiments.statistics import Interval
 from goatrl.report.presentation import Json
 from goatrl.report.shared import page_part, rounded, shown_metric, span
-from goatrl.report.tables import natural_width
+from goatrl.report.tables import natural_width, plain
 from goatrl.report.text import Csv
 from goatrl.runs.folder import RunFolder
 from goatrl.types import GoatError
@@ -43,7 +42,7 @@ def terminal(found: Comparison, width: int) -> list[Table]:
 
 
 def _what_differs(found: Comparison) -> Table:
-    drawn = _empty()
+    drawn = plain()
     drawn.add_column("", overflow="fold")
     for row in found.rows:
         drawn.add_column(escape(row.name), overflow="fold", justify="right")
@@ -52,12 +51,8 @@ def _what_differs(found: Comparison) -> Table:
     return drawn
 
 
-def _empty() -> Table:
-    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-
-
 def _numbers_of(found: Comparison, columns: Sequence[str]) -> Table:
-    drawn = _empty()
+    drawn = plain()
     drawn.add_column("run", overflow="fold")
     for heading in short_names(columns).values():
         drawn.add_column(escape(heading), overflow="fold")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -25,6 +24,7 @@ from goatrl.experiments.finetuning import FinetuningSuite
 from goatrl.experiments.statistics import Interval, in_order
 from goatrl.report.presentation import Json, Published
 from goatrl.report.shared import as_typed, claims, experiment_name, merged_versions, page_part, span
+from goatrl.report.tables import plain
 from goatrl.report.text import Csv, in_markdown
 from goatrl.runs import finetune
 from goatrl.tasks import TaskGroup
@@ -72,7 +72,7 @@ def _texts(each: CurveSummary) -> list[str]:
 
 def terminal(summaries: Sequence[CurveSummary]) -> Table:
     """Narrow enough for 80 columns."""
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = plain()
     drawn.add_column("", no_wrap=True)
     for heading in HEADINGS:
         drawn.add_column(heading, justify="right", no_wrap=True)

@@ -147,6 +147,18 @@ def terminal_parts(table: Sequence[Entry], decimals: int = 2) -> list[Table]:
     return drawn
 
 
+def plain(title: str | None = None, gap: int = 1) -> Table:
+    """A table without a frame, with so many spaces between its columns."""
+    return Table(
+        title=title,
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
+    )
+
+
 def natural_width(drawn: Table) -> int:
     """Of a table none of whose lines is folded."""
     console = Console(width=1_000)
@@ -156,7 +168,7 @@ def natural_width(drawn: Table) -> int:
 def terminal(table: Sequence[Entry], decimals: int = 2) -> Table:
     """Ours in the first line of each cell, the paper's below it."""
     columns, rows, at = _grid(table)
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn = plain()
     drawn.add_column("", overflow="fold")
     for column in columns:
         drawn.add_column(escape(column), justify="right", max_width=HEADING)
@@ -246,7 +258,7 @@ def _rows_of_averages(averages: Sequence[Average]) -> dict[str, dict[str, Averag
 
 def averages_terminal(averages: Sequence[Average], decimals: int = 2) -> Table:
     """Row by row the algorithms' averages with their intervals; narrow enough for 80 columns."""
-    drawn = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    drawn = plain(gap=2)
     drawn.add_column("", overflow="fold", min_width=LABEL)
     shares = any(each.share is not None for each in averages)
     columns = ("mean", "95 % interval", "episodes", "IQM", "paper")
