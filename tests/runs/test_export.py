@@ -560,6 +560,17 @@ def test_the_card(run: Path, tmp_path: Path) -> None:
         assert re.search(row, card), (row, card)
 
 
+def test_a_card_lists_what_is_unusual_for_the_algorithm_not_for_its_parts() -> None:
+    numbers = {"q_ensemble.size": 2, "uncertainty.w": 2.0}
+    about = {"hyperparameters": numbers, "defaults": ("q_ensemble.size",)}
+    assert list(cards._settings({**about, "revisions": {"goat": 1}}))[1:] == [
+        "| `q_ensemble.size` | `2` |"
+    ]
+    assert list(cards._settings({**about, "revisions": {"my_own": 1}}))[1:] == [
+        "| `uncertainty.w` | `2.0` |"
+    ]
+
+
 def test_episodes_of_an_earlier_checkpoint_are_not_its_own(run: Path, tmp_path: Path) -> None:
     agents = load(run)
     later = dataclasses.replace(agents.state, step=agents.state.step + 8)

@@ -215,7 +215,7 @@ def _settings(about: Mapping[str, Any]) -> Iterator[str]:
     own = {
         name: value
         for name, value in about["hyperparameters"].items()
-        if name not in about["defaults"] and (name not in usual or value != usual[name])
+        if (value != usual[name] if name in usual else name not in about["defaults"])
     }
     if not own:
         yield "None."
@@ -231,10 +231,8 @@ def _usual(about: Mapping[str, Any]) -> Mapping[str, Any]:
     known = algorithms.entries().keys() & about["revisions"].keys()
     if len(known) != 1:
         return {}
-    found: Mapping[str, Any] = described(algorithms.get(*known).build(Settings()))[
-        "hyperparameters"
-    ]
-    return found
+    usual: Mapping[str, Any] = described(algorithms.get(*known).build(Settings()))
+    return dict(usual["hyperparameters"])
 
 
 def _measured(agents: Agents, seed: int) -> Iterator[str]:
