@@ -123,6 +123,32 @@ def test_columns_that_contradict_each_other_are_found(data):
     assert found.familiar < symmetry_check.STRANGE
 
 
+def test_planes_that_do_not_agree_are_found(data):
+    """The model sees how far the block is from the hand, which the mirror changes by 0.06."""
+    apart = {"observation": MIRROR["observation"] | {"1": 0.26}, "goal": {"0": 0.26}}
+    found = checked({"reflection": [MIRROR | apart]}, data)
+    assert not found.holds
+    assert not len(found.broken), "no column by itself is wrong"
+    assert found.contradicted == (0, 1, 2)
+    assert checked({"reflection": [MIRROR]}, data).contradicted == ()
+
+
+@pytest.mark.parametrize(
+    ("images", "columns"),
+    [
+        ([[5.0, 1.0, 4.0, 0.0], [3.0, -2.0, 5.0, 9.0]], ()),
+        ([[5.0, 1.0, 4.0, 0.0], [3.0, -2.0, 4.8, 9.0]], (0, 1, 2)),
+    ],
+)
+def test_images_must_obey_the_relations_of_the_data(images, columns):
+    rng = np.random.default_rng(0)
+    known = rng.normal(size=(50, 4)).astype(np.float32)
+    known[:, 2] = known[:, 0] - known[:, 1]
+    assert symmetry_check._contradicted(known, np.float32(images)) == columns
+    one = known[:, :1]
+    assert symmetry_check._contradicted(one, one) == (), "a single column obeys nothing"
+
+
 def test_a_goal_must_be_mapped_like_what_is_achieved(data):
     with pytest.raises(GoatError, match="maps goals otherwise than columns 1 of the observation"):
         checked({"reflection": [MIRROR | {"goal": {}}]}, data)

@@ -514,6 +514,12 @@ def show_check(title: str, chosen: Map, found: Checked) -> None:
             f"{title} makes transitions that look like none in the data, but for "
             f"{100 * found.familiar:.0f} %: do its columns agree with each other?"
         )
+    if found.contradicted:
+        columns = ", ".join(map(str, found.contradicted))
+        console.print(
+            f"{title} makes columns {columns} contradict each other: it breaks a relation that all "
+            "observations of the data obey, such as a distance being the difference of two places"
+        )
     if len(found.broken):
         columns = ", ".join(map(str, found.broken))
         console.print(f"{title} breaks column {columns} of the observation")

@@ -31,6 +31,9 @@ EXPLAINED = 0.3
 # What varies less than this share of the median column counts as constant: its noise is no sign.
 CONSTANT = 1e-2
 INSIDE = 0.5  # percent of the data at either end of a column count as outside
+# In units of standardised columns: a combination that varies less is a relation that observations
+# obey, and images that are farther from it on average than ten times as much do not.
+EXACT = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Checked:
     rows: int
     changes: np.ndarray  # whether a column does, worth mentioning
     familiar: float  # share of the images that look like something in the data
+    contradicted: tuple[int, ...]  # columns whose images break a relation of the data
     # signs that would make the error smaller by much, the best first: (space, column)
     suspects: tuple[tuple[str, int], ...] = ()
 
@@ -60,7 +64,7 @@ class Checked:
 
     @property
     def holds(self) -> bool:
-        return not len(self.broken) and self.familiar >= STRANGE
+        return not len(self.broken) and not self.contradicted and self.familiar >= STRANGE
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,12 +114,13 @@ def check(episodes: Episodes, chosen: Map, seed: int = 0) -> Checked:
         )
     model = Model.fit(_places(episodes, chosen), fitted, seed)
     rows, amount = held_out.only(kept), amount[kept]
+    contradicted = _contradicted(fitted.before, rows.through(chosen, amount).before)
     plain, seen, familiar = _equally_familiar(model, fitted, rows, rows.through(chosen, amount))
     original, image = (
         model.error(rows.only(plain)),
         model.error(rows.only(seen).through(chosen, amount[seen])),
     )
-    found = Checked(original, image, len(seen), model.changes, familiar)
+    found = Checked(original, image, len(seen), model.changes, familiar, contradicted)
     if not found.telling.any():
         raise GoatError(
             "this symmetry cannot be checked: a small model cannot tell from these data how "
@@ -142,6 +147,19 @@ def _check_goals(episodes: Episodes, chosen: Map) -> None:
             f"this {chosen.kind} maps goals otherwise than columns {', '.join(map(str, columns))} "
             "of the observation, which are the achieved goal; make them agree"
         )
+
+
+def _contradicted(known: np.ndarray, images: np.ndarray) -> tuple[int, ...]:
+    """Columns that no longer fit together in the images of observations. Where every known one
+    obeys a linear relation, such as that a distance is the difference of two places, images must.
+    """
+    mean, std = known.mean(axis=0, dtype=np.float64), known.std(axis=0, dtype=np.float64)
+    varying = np.flatnonzero(std == _floored(std))
+    known, images = (((each - mean) / std)[:, varying] for each in (known, images))
+    variances, directions = np.linalg.eigh(np.atleast_2d(np.cov(known, rowvar=False)))
+    relations = directions[:, variances < EXACT**2]
+    off = np.abs(images @ relations @ relations.T).mean(axis=0)
+    return tuple(varying[off > 10.0 * EXACT].tolist())
 
 
 def _equally_familiar(
