@@ -15,7 +15,7 @@ import numpy as np
 import goatrl
 from goatrl import tasks
 from goatrl.experiments import suites
-from goatrl.experiments.grid import suite_cells
+from goatrl.experiments.planning import suite_cells
 from goatrl.experiments.records import Cell
 from goatrl.tasks.shadow_hand import FINGERTIPS
 

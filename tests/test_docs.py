@@ -19,7 +19,7 @@ import goatrl
 from goatrl import algorithms, cli, learn, tasks, types
 from goatrl.algorithms import registry
 from goatrl.data import problems
-from goatrl.experiments import curves, finetuning, grid, records, suites, timing
+from goatrl.experiments import curves, finetuning, planning, records, suites, timing
 from goatrl.learn import (
     contrastive,
     expectiles,
@@ -218,7 +218,7 @@ def cells_of(folder: Path) -> list[records.Cell]:
 )
 def test_published_tables_are_those_of_the_records(written: Path) -> None:
     suite, folder = suites.get(written.parent.name), written.parents[1]
-    cells = grid.select_cells(suite, cells_of(folder), folder)
+    cells = planning.select_cells(suite, cells_of(folder), folder)
     by_metric = {metric: tables.entries(suite, cells, metric) for metric in ("success", "return")}
     assert written.read_text() == tables.to_csv(by_metric)
     for metric, table in by_metric.items():

@@ -13,7 +13,7 @@ import pytest
 from goatrl import algorithms, tasks
 from goatrl.data import cache, experts
 from goatrl.episodes import make_episodes
-from goatrl.experiments import grid, records, suites
+from goatrl.experiments import grid, planning, records, suites
 from goatrl.learn import normalize
 from goatrl.learn.parameters import override
 from goatrl.types import GoatError
@@ -65,8 +65,10 @@ def test_it_is_a_column_of_one_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("goatrl.data.of_group", lambda group: episodes)
     suite = suites.get("paper")
 
-    def plan() -> list[grid.PlannedCell]:
-        return grid.plan(suite, tmp_path, seeds=3, groups=[group.name], algorithm_names=["expert"])
+    def plan() -> list[planning.PlannedCell]:
+        return planning.plan(
+            suite, tmp_path, seeds=3, groups=[group.name], algorithm_names=["expert"]
+        )
 
     (cell,) = plan()
     assert (cell.missing, cell.config.updates) == ((0,), 0)

@@ -16,8 +16,8 @@ from goatrl.cli import progress
 from goatrl.cli.live_table import LiveTable
 from goatrl.experiments import suites
 from goatrl.experiments.experiment import Progress
-from goatrl.experiments.grid import PlannedCell
 from goatrl.experiments.kinds.grid import Grid
+from goatrl.experiments.planning import PlannedCell
 
 SUITE = suites.get("paper")
 

@@ -25,7 +25,7 @@ from goatrl import algorithms, tasks
 from goatrl import data as datasets
 from goatrl.data import cache, collect
 from goatrl.evaluation.episodes import evaluate
-from goatrl.experiments import cluster, experiment, grid, records, suites
+from goatrl.experiments import cluster, experiment, grid, planning, records, suites
 from goatrl.experiments.cluster import RayExecutor, connected
 from goatrl.experiments.experiment import LocalExecutor, Progress, Request
 from goatrl.robots import mujoco, workers
@@ -291,7 +291,7 @@ def test_a_node_killed_in_evaluation_costs_no_record(
     few = dataclasses.replace(known.collection, episodes=8)
     datasets.save(cache.make(dataclasses.replace(known, collection=few), threads=1), data)
     request = {"seeds": 1, "groups": [group], "algorithm_names": ["bc"], "updates": 5}
-    (planned,) = grid.plan(suites.get("paper"), tmp_path, **request, data={group: data})
+    (planned,) = planning.plan(suites.get("paper"), tmp_path, **request, data={group: data})
     short = [dataclasses.replace(task, episodes=240) for task in planned.group.tasks]
     planned = dataclasses.replace(planned, tasks=tuple(short))
     log = tmp_path / "begun"

@@ -10,7 +10,7 @@ import jax
 import pytest
 
 from goatrl import algorithms, tasks
-from goatrl.experiments import estimate, grid, suites
+from goatrl.experiments import estimate, grid, planning, suites
 from goatrl.experiments.estimate import Expected
 from goatrl.experiments.experiment import Progress
 from goatrl.experiments.kinds.grid import Grid
@@ -20,13 +20,13 @@ SUITE = suites.get("pointreach")
 GROUP = "pointreach-expert-10"
 
 
-def plan(folder: Path, *names: str, seeds: int = 2, updates: int = 8) -> list[grid.PlannedCell]:
-    return grid.plan(
+def plan(folder: Path, *names: str, seeds: int = 2, updates: int = 8) -> list[planning.PlannedCell]:
+    return planning.plan(
         SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=updates
     )
 
 
-def on_robots(folder: Path, *names: str) -> list[grid.PlannedCell]:
+def on_robots(folder: Path, *names: str) -> list[planning.PlannedCell]:
     """Cells that train for minutes and are simulated; no dataset is opened."""
     return [
         dataclasses.replace(cell, group=PUSH, tasks=PUSH.tasks)

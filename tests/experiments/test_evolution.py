@@ -14,7 +14,7 @@ import pytest
 from goatrl import algorithms
 from goatrl.algorithms import registry
 from goatrl.data.problems import open_problem
-from goatrl.experiments import curves, finetuning, grid, migrate, records, suites, timing
+from goatrl.experiments import curves, finetuning, migrate, planning, records, suites, timing
 from goatrl.experiments.columns import Column
 from goatrl.learn.agent import Agent
 from goatrl.learn.parameters import chosen, hyperparameters
@@ -63,7 +63,7 @@ def test_a_new_hyperparameter_at_its_default_orphans_no_record(
 ) -> None:
     rebuild(monkeypatch, lambda agent: Longer(**numbers(agent)))
     assert hyperparameters(algorithms.get("goat").build(Settings()))["patience"] == 3.0
-    planned = grid.plan(suites.get(suite), RESULTS / "robots", seeds=5)
+    planned = planning.plan(suites.get(suite), RESULTS / "robots", seeds=5)
     assert len(planned) == count
     assert all(cell.recorded is not None and not cell.missing for cell in planned)
 
@@ -72,13 +72,13 @@ def test_a_changed_default_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     rebuild(monkeypatch, lambda agent: Slower(**numbers(agent, "learning_rate")))
     assert "learning_rate" not in chosen(algorithms.get("goat").build(Settings()))
     with pytest.raises(GoatError, match=r"differs in hyperparameters\.learning_rate\)"):
-        grid.plan(suites.get("pointreach"), RESULTS / "pointreach", seeds=5)
+        planning.plan(suites.get("pointreach"), RESULTS / "pointreach", seeds=5)
 
 
 def test_cells_of_another_revision_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     raise_revision(monkeypatch, "goat")
     with pytest.raises(GoatError, match=r"^GOAT on pointreach-expert-10 in .* revision 1 of goat"):
-        grid.plan(suites.get("pointreach"), RESULTS / "pointreach", seeds=5)
+        planning.plan(suites.get("pointreach"), RESULTS / "pointreach", seeds=5)
 
 
 @pytest.mark.parametrize(("name", "revision"), [("wgcsl", 1), ("ddpg_her", 1)])

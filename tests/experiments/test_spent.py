@@ -14,7 +14,7 @@ import pytest
 from goatrl import tasks
 from goatrl.experiments import spent
 from goatrl.experiments.experiment import Job, Progress, reported_if_failed
-from goatrl.experiments.grid import PlannedCell
+from goatrl.experiments.planning import PlannedCell
 from goatrl.experiments.spent import Breakdown, Spent
 from goatrl.experiments.suites import get
 from goatrl.training.offline import Diverged

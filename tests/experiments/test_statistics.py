@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from goatrl import tasks
-from goatrl.experiments import statistics, suites
+from goatrl.experiments import paper, statistics, suites
 from goatrl.experiments.records import Cell
 from goatrl.experiments.statistics import (
     Block,
@@ -564,3 +564,45 @@ def test_what_is_drawn_depends_on_the_group_and_the_key_alone() -> None:
         ),
     ]
     assert not any(np.array_equal(other.episodes["R10"], drawn["R10"]) for other in others)
+
+
+@pytest.mark.parametrize(
+    "suite", [suite for suite in suites.SUITES if suite.averages], ids=lambda suite: suite.name
+)
+def test_the_papers_averages_are_of_the_suites_columns(suite: suites.Suite) -> None:
+    published = paper.averages(suite.averages)
+    labels = [column.label for column in suite.columns]
+    assert {label for _, label in published} <= set(labels)
+    assert {over for over, _ in published} <= {
+        "iid",
+        "ood",
+        "all",
+        *(tasks.get(name).label for name in suite.groups),
+    }
+    splits = {task.split for name in suite.groups for task in tasks.get(name).tasks}
+    assert any(over == ("ood" if "ood" in splits else "iid") for over, _ in published)
+
+
+def test_the_papers_average_stands_beside_a_whole_suite_only() -> None:
+    suite = suites.get("ablation-drw")
+    cells = [made_by_hand(name, fake_rows(name), (0,), "WGCSL+DRW") for name in suite.groups]
+    whole = {each.split: each.paper for each in statistics.summary(suite, cells, "success")}
+    assert whole == {"iid": 88.4, "ood": 59.5, "all": None}
+    part = {each.split: each.paper for each in statistics.summary(suite, cells[1:], "success")}
+    assert part == {"iid": None, "ood": None, "all": None}
+
+
+def fake_rows(name: str) -> list[dict]:
+    point = {
+        "start": [0.0],
+        "goal": [0.0],
+        "path": None,
+        "final_distance": 0.0,
+        "return": 0,
+        "episode": 0,
+        "seed": 0,
+    }
+    return [
+        point | {"task": task.name, "split": task.split, "success": True}
+        for task in tasks.get(name).tasks
+    ]

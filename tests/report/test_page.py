@@ -22,7 +22,16 @@ from browser import Browser, find_browser
 from goatrl import algorithms, cli, tasks
 from goatrl.data.cache import checksums
 from goatrl.evaluation.episodes import SCHEMA
-from goatrl.experiments import curves, finetuning, grid, paper, records, statistics, suites, timing
+from goatrl.experiments import (
+    curves,
+    finetuning,
+    paper,
+    planning,
+    records,
+    statistics,
+    suites,
+    timing,
+)
 from goatrl.experiments.claims import Outcome
 from goatrl.experiments.columns import Column
 from goatrl.experiments.records import Cell, CellConfig, Training
@@ -228,7 +237,7 @@ def browser(chromium: Browser, page: Path) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def cells(folder: Path) -> list[Cell]:
-    return grid.suite_cells(SUITE, folder / "paper")
+    return planning.suite_cells(SUITE, folder / "paper")
 
 
 class Markup(HTMLParser):

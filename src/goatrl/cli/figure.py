@@ -23,7 +23,7 @@ from goatrl.evaluation import environments
 from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.uncertainty import rank_by_weight, value_spread
-from goatrl.experiments import curves, finetuning, grid, loading, records, statistics, suites
+from goatrl.experiments import curves, finetuning, loading, planning, records, statistics, suites
 from goatrl.report import data_figures, figures, maps, tables
 from goatrl.report import finetuning as tuning
 from goatrl.runs.offline import Run
@@ -36,7 +36,7 @@ Paths = dict[
 
 
 def recorded_cells(suite: suites.Suite, folder: Path) -> list[records.Cell]:
-    cells = grid.suite_cells(suite, folder)
+    cells = planning.suite_cells(suite, folder)
     if not cells:
         raise GoatError(
             f"no records of suite {suite.name} in {folder}; create them with `goat bench`, or "

@@ -25,8 +25,10 @@ from goatrl.disk.files import write_atomically
 from goatrl.episodes import make_episodes
 from goatrl.experiments import experiment
 from goatrl.experiments.experiment import Job, OnProgress, Progress, run_jobs
-from goatrl.experiments.grid import EVALUATED_AT_ONCE, HERE, Open, Outcome, PlannedCell, Together
+from goatrl.experiments.grid import EVALUATED_AT_ONCE, HERE, Outcome
 from goatrl.experiments.kinds.grid import Grid
+from goatrl.experiments.packing import Open, Together
+from goatrl.experiments.planning import PlannedCell
 from goatrl.robots.workers import ENVIRONMENT, Lost, simulating_on
 from goatrl.training import memory
 from goatrl.types import GoatError

@@ -17,7 +17,9 @@ import jax
 
 from goatrl.disk.files import cache_folder, locked, write_text
 from goatrl.experiments.finetuning import PlannedCurve
-from goatrl.experiments.grid import COMPILED_AHEAD, PlannedCell, Together, batches
+from goatrl.experiments.grid import COMPILED_AHEAD
+from goatrl.experiments.packing import Together, batches
+from goatrl.experiments.planning import PlannedCell
 from goatrl.types import Algorithm, GoatError, Spec
 
 FLOPS_PER_WEIGHT = (

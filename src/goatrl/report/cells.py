@@ -12,7 +12,7 @@ from goatrl import tasks
 from goatrl.data.problems import open_problem
 from goatrl.experiments import statistics, suites
 from goatrl.experiments.experiment import Experiment
-from goatrl.experiments.grid import PlannedCell
+from goatrl.experiments.planning import PlannedCell
 from goatrl.experiments.records import Cell
 from goatrl.experiments.statistics import Average
 from goatrl.report import data_figures, figures, tables

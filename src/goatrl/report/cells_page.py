@@ -9,7 +9,7 @@ from pathlib import Path
 
 from goatrl import tasks
 from goatrl.data.cache import checksums
-from goatrl.experiments import claims, grid, records, statistics, suites
+from goatrl.experiments import claims, planning, records, statistics, suites
 from goatrl.experiments.records import Cell
 from goatrl.experiments.statistics import Average, Scores
 from goatrl.experiments.suites import Suite
@@ -55,7 +55,7 @@ def experiments(folders: Sequence[Path]) -> list[Experiment]:
     for path in folders:
         recorded = records.read_all(path)
         made_for = {cell.suite for cell in recorded}
-        cells = [(suite, grid.select_cells(suite, recorded, path)) for suite in suites.SUITES]
+        cells = [(suite, planning.select_cells(suite, recorded, path)) for suite in suites.SUITES]
         # Suites share cells: one is also there when others have recorded all of its columns.
         shown = [
             (suite, mine)

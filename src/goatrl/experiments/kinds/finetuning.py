@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 
 from goatrl import tasks
-from goatrl.experiments import curves, estimate, finetuning, grid
+from goatrl.experiments import curves, estimate, finetuning, planning
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.curves import Curve
 from goatrl.experiments.estimate import duration
@@ -33,7 +33,7 @@ class Finetuning(OfSuite):
             folder,
             seeds=request.seeds,
             groups=request.groups,
-            columns=grid.choose_columns(self.suite.columns, request.algorithms),
+            columns=planning.choose_columns(self.suite.columns, request.algorithms),
             data=request.data,
             updates=request.updates,
             episodes=finetune.EPISODES if request.episodes is None else request.episodes,

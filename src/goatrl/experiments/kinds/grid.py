@@ -10,7 +10,7 @@ from goatrl import algorithms, tasks
 from goatrl.data import location
 from goatrl.data.cache import checksums
 from goatrl.disk.identity import Identity
-from goatrl.experiments import claims, estimate, grid, suites
+from goatrl.experiments import claims, estimate, grid, planning, suites
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.estimate import duration
 from goatrl.experiments.experiment import (
@@ -22,7 +22,8 @@ from goatrl.experiments.experiment import (
     Request,
     register,
 )
-from goatrl.experiments.grid import PlannedCell, Trainer
+from goatrl.experiments.grid import Trainer
+from goatrl.experiments.planning import PlannedCell
 from goatrl.experiments.records import CELL, Cell, CellConfig
 from goatrl.experiments.spent import Breakdown, Spent
 from goatrl.experiments.suites import Suite
@@ -42,7 +43,7 @@ class Grid(OfSuite):
         return self.suite.home
 
     def plan(self, folder: Path, request: Request, prepare: Prepare) -> list[PlannedCell]:
-        return grid.plan(
+        return planning.plan(
             self.suite,
             folder,
             seeds=request.seeds,
@@ -94,7 +95,7 @@ class Grid(OfSuite):
             config,
             None,
             job.seeds,
-            grid.evaluated_tasks(self.suite, group, config),
+            planning.evaluated_tasks(self.suite, group, config),
         )
 
     def run(
@@ -130,7 +131,7 @@ class Grid(OfSuite):
         return " ".join(f"{mean:.{places}f}" for mean in means)
 
     def read(self, folder: Path) -> list[Cell]:
-        return grid.suite_cells(self.suite, folder)
+        return planning.suite_cells(self.suite, folder)
 
     def claims(self, found: Sequence[Cell]) -> list[Verdict]:
         return claims.check(self.suite, found)

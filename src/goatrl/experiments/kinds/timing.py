@@ -8,7 +8,7 @@ from pathlib import Path
 
 from goatrl import algorithms
 from goatrl.disk.identity import Identity
-from goatrl.experiments import grid, timing
+from goatrl.experiments import planning, timing
 from goatrl.experiments.claims import Verdict
 from goatrl.experiments.experiment import Job, OnProgress, Prepare, Progress, Request, register
 from goatrl.experiments.records import TIMING
@@ -28,7 +28,7 @@ class TrainingTime:
     options = ()  # it is of one group, on no dataset
 
     def plan(self, folder: Path, request: Request, prepare: Prepare) -> list[PlannedTiming]:
-        columns = grid.choose_columns(self.columns, request.algorithms)
+        columns = planning.choose_columns(self.columns, request.algorithms)
         return timing.plan(folder, columns, seeds=request.seeds, updates=request.updates)
 
     def notes(self, planned: Sequence[PlannedTiming]) -> list[str]:
