@@ -25,7 +25,7 @@ from goatrl.episodes import make_episodes
 from goatrl.evaluation.episodes import OnProgress, evaluate
 from goatrl.experiments import grid, records
 from goatrl.experiments.experiment import experiments
-from goatrl.report import figures
+from goatrl.report import goal_figures
 from goatrl.tasks import Task, TaskGroup
 from goatrl.training.offline import Chunk, Diverged, Members
 from goatrl.types import Episodes, TrainState
@@ -374,7 +374,7 @@ def test_a_coverage_figure_has_the_columns_that_are_asked_for(
         drawn.append(list(columns))
         return Figure()
 
-    monkeypatch.setattr(figures, "coverage", coverage)
+    monkeypatch.setattr(goal_figures, "coverage", coverage)
     command = ("figure", "coverage", str(tmp_path), "--out", str(tmp_path / "x.png"))
     assert goat(*command) == 0
     assert goat(*command, "--columns", "BC") == 0

@@ -22,7 +22,7 @@ from goatrl.data.problems import (
     without_group,
 )
 from goatrl.episodes import make_episodes
-from goatrl.report import figures
+from goatrl.report import goal_figures
 from goatrl.runs import finetune
 from goatrl.runs.offline import Run, RunConfig, configure
 from goatrl.types import ActionBounds, Episodes, GoatError
@@ -186,13 +186,13 @@ def test_paths_are_drawn_in_the_units_of_the_data(
 ) -> None:
     agents = goatrl.train("bc", problem(wide()), out=tmp_path / "run", **QUICK)
     drawn: list[pa.Table] = []
-    draw = figures.paths_in_environment
+    draw = goal_figures.paths_in_environment
 
     def noted(table: pa.Table, threshold: float) -> Figure:
         drawn.append(table)
         return draw(table, threshold)
 
-    monkeypatch.setattr(figures, "paths_in_environment", noted)
+    monkeypatch.setattr(goal_figures, "paths_in_environment", noted)
     where = ("--environment", "worlds:worlds/Point-v0", "--episodes", 2)
     out = ("--out", tmp_path / "paths.svg")
     assert goat("figure", "trajectories", tmp_path / "run", *where, *out) == 0

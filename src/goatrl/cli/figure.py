@@ -24,7 +24,7 @@ from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.uncertainty import rank_by_weight, value_spread
 from goatrl.experiments import curves, finetuning, loading, planning, records, statistics, suites
-from goatrl.report import data_figures, figures, maps, tables
+from goatrl.report import data_figures, figures, goal_figures, maps, tables
 from goatrl.report import finetuning as tuning
 from goatrl.runs.offline import Run
 from goatrl.tasks import TaskGroup
@@ -88,7 +88,7 @@ class FigureTrajectories:
         group, rows = self._of_run(run) if run.config_path.exists() else self._of_records()
         task = group.task(self.task)
         present = list(dict.fromkeys(label for _, agents in rows.values() for label in agents))
-        figures.save(figures.trajectories(rows, task.name, task.bound, present), self.out)
+        figures.save(goal_figures.trajectories(rows, task.name, task.bound, present), self.out)
         console.print(f"wrote {self.out}")
 
     def _in_environment(self, where: Environment) -> None:
@@ -104,7 +104,7 @@ class FigureTrajectories:
         table = environments.evaluate(
             trained.members, trained.state, spec, where, self.episodes, action_bounds=bounds
         )
-        figures.save(figures.paths_in_environment(table, spec.goal_threshold), self.out)
+        figures.save(goal_figures.paths_in_environment(table, spec.goal_threshold), self.out)
         console.print(f"wrote {self.out}")
 
     def _of_run(self, run: Run) -> tuple[TaskGroup, Paths]:
@@ -238,7 +238,7 @@ class FigureCoverage:
         for label in self.columns:
             if label not in known:
                 raise unknown("column with maps", label, known)
-        figures.save(figures.coverage(rows, self.columns or known), self.out)
+        figures.save(goal_figures.coverage(rows, self.columns or known), self.out)
         console.print(f"wrote {self.out}")
 
 
@@ -307,7 +307,7 @@ class FigureDensity:
         grid = np.arange(-10.0, 11.0)
         goals = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
         spread = value_spread(algorithm, state, goals).reshape(len(grid), len(grid))
-        figures.save(figures.density(grid, spread, problem.episodes), self.out)
+        figures.save(goal_figures.density(grid, spread, problem.episodes), self.out)
         console.print(f"wrote {self.out}")
 
 
