@@ -10,7 +10,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from safetensors import numpy as safetensors
 
@@ -18,10 +17,8 @@ import goatrl
 from goatrl import cli, tasks
 from goatrl.cli import datasets as making_commands
 from goatrl.cli.console import console
-from goatrl.cli.data import describe
 from goatrl.data import cache, collect, load
 from goatrl.disk import files
-from goatrl.episodes import make_episodes
 from goatrl.experiments import suites
 from goatrl.report import data_figures, figures
 from goatrl.tasks import registry
@@ -39,24 +36,6 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collect, "WAVE", 8)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-
-
-def test_what_is_said_about_episodes_of_different_lengths() -> None:
-    """The first never meets its goal. The second meets its first goal at once, and its second one
-    at its end.
-    """
-    paths = [[[0.0], [1.0]], [[5.0], [6.0], [7.0], [8.0]]]
-    goals = [[[3.0]], [[6.0], [8.0], [8.0]]]
-    actions = [[[-0.5]], [[-0.5], [0.5], [0.25]]]
-    arrays = [[np.array(each) for each in part] for part in (paths, paths, actions, goals)]
-    episodes = make_episodes(*arrays, terminated=[True, False])
-    facts = describe(episodes, None, 0.1)
-    assert facts["episodes"] == "2, 1 ended by termination"
-    assert facts["actions per episode"] == "1 … 3, 4 in all"
-    assert facts["action range"] == "-0.5 … 0.5"
-    assert facts["desired goal reached"] == (
-        "50.0 % of episodes at the last step, 1.0 steps per episode"
-    )
 
 
 def test_all_means_the_groups_of_the_paper(monkeypatch: pytest.MonkeyPatch) -> None:

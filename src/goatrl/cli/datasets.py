@@ -1,18 +1,27 @@
-"""Making datasets from the command line: progress, and the offer to make what is missing."""
+"""Opening and making datasets from the command line: progress, and the offer to make what is
+missing.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
 
+from tyro.conf import Positional, arg
+
+from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import console
 from goatrl.cli.progress import shown
-from goatrl.data import MissingDataset, cache, collect
+from goatrl.data import MissingDataset, cache, collect, minari
 from goatrl.runs.folder import Interrupted
 from goatrl.tasks import TaskGroup
-from goatrl.types import GoatError
+from goatrl.types import Episodes, GoatError
+
+Dataset = Annotated[Positional[str], arg(metavar="DATA")]
 
 
 @contextmanager
@@ -72,3 +81,18 @@ def _ask(missing: Sequence[TaskGroup]) -> None:
         console.print()
     if answer.strip().lower() not in ("", "y", "yes"):
         raise MissingDataset(*missing)
+
+
+def open_dataset(source: str, yes: bool) -> Episodes:
+    """The dataset of a task group (made first if it is missing), a file or a Minari id."""
+    if source not in tasks.groups():
+        return datasets.load(known_path(source))
+    ensure([source], yes)
+    return datasets.of_group(tasks.get(source))
+
+
+def known_path(text: str) -> Path:
+    """The path of a file or a Minari id. Raises an error for a misspelt task group."""
+    if not minari.is_id(text) and not Path(text).exists() and not Path(text).suffix:
+        tasks.get(text)
+    return Path(text)
