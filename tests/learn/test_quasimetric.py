@@ -31,6 +31,16 @@ def test_the_union_of_intervals_by_hand(wrap):
     np.testing.assert_allclose(found(start, end, 8), [[3.0 + 0.0 + 1.0]])
 
 
+def test_intervals_that_begin_together_count_once():
+    start, end = jnp.zeros((1, 3)), jnp.asarray([[2.0, 3.0, 1.0]])
+
+    def length(end):
+        return quasimetric.interval_lengths(start, end, 3)[0, 0]
+
+    assert float(length(end)) == 3.0
+    np.testing.assert_array_equal(jax.grad(length)(end), [[0.0, 1.0, 0.0]])
+
+
 def test_a_distance_mixes_the_mean_and_the_largest():
     start, end = jnp.zeros((1, 4)), jnp.asarray([[1.0, 2.0, 6.0, 3.0]])
     even = quasimetric.interval_distance(start, end, jnp.asarray(0.0), 2)

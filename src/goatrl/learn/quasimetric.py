@@ -16,14 +16,18 @@ from goatrl.types import Batch, Metrics, Pytree, Spec, pytree, static
 def interval_lengths(start: jax.Array, end: jax.Array, group: int) -> jax.Array:
     """The length of the union of the intervals [x_i, max(x_i, y_i)] of every group of numbers:
     (B, d), (B, d) → (B, d/group).
+
+    Every interval adds what it covers beyond those that begin before it. All pairs are compared to
+    find those: groups are small, and sorting has a slow gradient.
     """
     rows = (start.shape[0], -1, group)
     left, right = start.reshape(rows), jnp.maximum(start, end).reshape(rows)
-    order = jnp.argsort(left, axis=-1)
-    left, right = (jnp.take_along_axis(each, order, axis=-1) for each in (left, right))
-    covered = jax.lax.cummax(right, axis=2)  # up to here by the intervals before and this one
-    before = jnp.concatenate([left[..., :1], covered[..., :-1]], axis=-1)
-    return jnp.sum(jnp.maximum(right - jnp.maximum(left, before), 0.0), axis=-1)
+    mine, other = left[..., :, None], left[..., None, :]
+    first = jnp.tril(jnp.ones((group, group), bool), k=-1)  # of those that begin together
+    before = (other < mine) | ((other == mine) & first[None, None])
+    ends = jnp.broadcast_to(right[..., None, :], before.shape)
+    covered = jnp.max(ends, axis=-1, where=before, initial=-jnp.inf)
+    return jnp.sum(jnp.maximum(right - jnp.maximum(left, covered), 0.0), axis=-1)
 
 
 def interval_distance(start: jax.Array, end: jax.Array, mix: jax.Array, group: int) -> jax.Array:
