@@ -105,6 +105,23 @@ def test_episodes_of_other_lengths_train_apart(
     assert len(records.read_all(tmp_path / "various")) == 2
 
 
+def test_parts_of_a_groups_episodes_train_apart_from_whole_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point_episodes: Episodes
+) -> None:
+    """The split of OGBench's maze has the spec of the maze, and episodes of many lengths."""
+    groups = ["pointreach-expert-10", "pointreach-non-expert-10"]
+    cells = planning.plan(
+        SUITE, tmp_path, seeds=1, groups=groups, algorithm_names=["bc"], updates=8
+    )
+    parts = make_episodes(**point_episodes.arrays(), lengths=[49, *range(5, 14)])
+    whole = open_problem(groups[0], None)
+    cut = dataclasses.replace(whole, episodes=parts)
+    opened = {(groups[0], None): whole, (groups[1], None): cut}
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    together = packing.batches(cells, lambda *place: opened[place])
+    assert [[cell.config.group for cell in piece] for piece in together] == [[g] for g in groups]
+
+
 def sizes(together: list[packing.Together]) -> list[int]:
     return [sum(len(cell.missing) for cell in cells) for cells in together]
 
@@ -151,6 +168,7 @@ def test_what_trains_together_fits_the_devices_memory(
     agent = memory.of_member(cell.algorithm, cell.config.spec)
     dataset = memory.of_arrays(open_problem(GROUP, None).episodes)
     opened: list[str] = []
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
 
     def split(bytes_limit: float) -> list[int]:
         monkeypatch.setattr(memory, "counted", lambda: {"bytes_limit": bytes_limit})
@@ -163,6 +181,13 @@ def test_what_trains_together_fits_the_devices_memory(
     assert split((dataset + 4 * agent) / 0.79) == [4, 4, 4]
     assert split(1.0) == [2] * 6, "there is nothing less than a cell"
     assert set(opened) == {GROUP}
-    opened.clear()
+    large = 10 * agent  # a dataset that is
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "of_arrays", lambda episodes: large)
+        patch.setattr(memory, "of_member", lambda *arguments: agent)
+        assert split((large + 12 * agent) / 0.79) == [12]
+        assert split((large + 12 * agent) / 0.81) == [6, 6]
+        assert split((large + agent) / 0.79) == [2] * 6
     monkeypatch.setattr(memory, "counted", dict)
-    assert sizes(packing.batches(cells, forbidden)) == [12]
+    monkeypatch.setattr(jax, "default_backend", lambda: "cpu")
+    assert sizes(packing.batches(cells, forbidden)) == [12], "no dataset need be opened"

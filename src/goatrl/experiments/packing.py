@@ -29,20 +29,22 @@ def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list
     """
     across_groups = jax.default_backend() != "cpu"
 
-    def layout(cell: PlannedCell) -> tuple[bool, ...]:
-        """How episodes lie: of one length, ended by nobody, with one goal each, as those of task
-        groups, or not.
+    @functools.cache
+    def layout(group: str, data: Path | None) -> tuple[bool, ...]:
+        """How episodes lie: of one length, ended by nobody, with one goal each, or not. Also those
+        of a task group may have many lengths, if they are parts of longer ones.
         """
-        if cell.data is None or not across_groups:
-            return (True, True, True)
-        found = opened(cell.config.group, cell.data).episodes
+        if not across_groups:
+            return ()
+        found = opened(group, data).episodes
         return found.lengths is None, found.terminated is None, len(found.goals) == found.count
 
     def shape(cell: PlannedCell) -> tuple[Any, ...]:
         config = cell.config
         where = None if across_groups else config.group
         structure = jax.tree.structure(cell.algorithm)
-        return where, structure, layout(cell), config.spec, config.updates, config.batch_size
+        lie = layout(config.group, cell.data)
+        return where, structure, lie, config.spec, config.updates, config.batch_size
 
     found: dict[tuple[Any, ...], Together] = {}
     for cell in planned:
