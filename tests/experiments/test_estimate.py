@@ -41,6 +41,28 @@ def test_an_expected_time_grows_with_what_is_missing(tmp_path: Path) -> None:
     assert estimate.seconds(on_robots(tmp_path, "bc")).evaluating > 0 == few.evaluating
 
 
+@pytest.mark.usefixtures("few_percentiles")
+def test_agents_that_wait_to_be_evaluated_are_not_trained_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*arguments: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    before = plan(tmp_path, "bc", "goat")
+    monkeypatch.setattr(grid, "evaluate", killed)
+    with pytest.raises(KeyboardInterrupt):
+        grid.run(plan(tmp_path, "bc"), tmp_path, lambda progress: None)
+    after = plan(tmp_path, "bc", "goat")
+    assert [cell.trained for cell in (*before, *after)] == [False, False, False, True]
+    (goat, _), (_, bc) = before, after
+    assert (goat.label, bc.label) == ("GOAT", "Goal BC")
+    assert estimate.seconds(after) == estimate.seconds([goat])
+    simulated = dataclasses.replace(bc, group=PUSH, tasks=PUSH.tasks)
+    expected = estimate.seconds([simulated])
+    assert (expected.compiling, expected.training) == (0.0, 0.0)
+    assert expected.evaluating > 0
+
+
 @pytest.mark.parametrize(("members", "rate"), [(30, 18_700), (5, 9_570)])
 def test_the_updates_of_a_gpu_come_at_the_measured_rates(
     monkeypatch: pytest.MonkeyPatch, members: int, rate: float

@@ -63,11 +63,12 @@ def seconds(planned: Sequence[PlannedCell]) -> Expected:
 
 
 def _by_rates(planned: Sequence[PlannedCell]) -> Expected:
-    missing = batches(planned)
+    missing = [cell for cell in planned if cell.missing]
+    to_train = batches(cell for cell in missing if not cell.trained)
     return Expected(
-        len(missing) * _compilation(),
-        sum(map(_training, missing)),
-        sum(_evaluating(cell) for cells in missing for cell in cells),
+        len(to_train) * _compilation(),
+        sum(map(_training, to_train)),
+        sum(map(_evaluating, missing)),
     )
 
 

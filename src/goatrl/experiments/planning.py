@@ -9,7 +9,7 @@ from pathlib import Path
 from goatrl import algorithms, tasks
 from goatrl.data.problems import declared_symmetry, open_problem, seen_as
 from goatrl.disk.identity import Identity
-from goatrl.experiments import records
+from goatrl.experiments import agents, records
 from goatrl.experiments.columns import Column, names_of
 from goatrl.experiments.records import Cell, CellConfig, composition
 from goatrl.experiments.suites import SUITES, Suite
@@ -33,6 +33,7 @@ class PlannedCell:
     recorded: Cell | None  # when it was planned: others may add to the folder meanwhile
     missing: tuple[int, ...]  # seeds
     tasks: tuple[Task, ...]  # all that its agents are run on
+    trained: bool = False  # its agents are on disk and only wait to be evaluated
 
 
 def choose_columns(columns: Sequence[Column], names: Sequence[str]) -> list[Column]:
@@ -140,7 +141,7 @@ def plan(
                 recorded.config.identity.require(config.identity, what)
             else:
                 records.find(folder, config)  # refuses what has its name and is not the same
-            evaluated = evaluated_tasks(suite, group, config)
+            missing = missing_seeds(name, column)
             planned.append(
                 PlannedCell(
                     suite,
@@ -150,8 +151,9 @@ def plan(
                     algorithm,
                     config,
                     recorded,
-                    missing_seeds(name, column),
-                    evaluated,
+                    missing,
+                    evaluated_tasks(suite, group, config),
+                    agents.path(folder, config, missing).exists(),
                 )
             )
     return planned
