@@ -314,6 +314,22 @@ def test_a_page_leaves_out_what_cannot_be_compared(tmp_path: Path) -> None:
         assert [note for note in section["notes"] if "left out" in note and "/old was" in note]
 
 
+def test_charts_call_runs_by_what_is_short(tmp_path: Path) -> None:
+    def labels(parents: str, names: str, **changes: str) -> list[str]:
+        runs = [
+            evaluated(
+                tmp_path / parent / name, point_episodes(FIRST), overrides=dict.fromkeys(changes, n)
+            )
+            for n, (parent, name) in enumerate(zip(parents, names, strict=True), start=1)
+        ]
+        return shown.describe("runs", comparison.compare(runs))["algorithms"]
+
+    assert labels("pp", "ab", discount="") == ["discount 1", "discount 2"]
+    long = {"polyak": "", "discount": "", "learning_rate": ""}
+    assert labels("qq", "ab", **long) == ["a", "b"]
+    assert labels("rs", "aa", **long) == ["run 1", "run 2"]
+
+
 def test_what_cannot_be_compared_is_one_line(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "a", point_episodes(FIRST), step=8)
     with pytest.raises(GoatError, match="is named twice"):

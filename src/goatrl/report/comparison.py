@@ -171,9 +171,7 @@ def _with_names_of_their_own(sections: Sequence[Json]) -> list[Json]:
 
 def describe(name: str, found: Comparison) -> Json:
     """All that the page shows of runs beside each other."""
-    labels = [found.label(row) for row in found.rows]
-    if max(map(len, labels)) > LONGEST:
-        labels = [f"run {place}" for place, _ in enumerate(found.rows, start=1)]
+    labels = _labels(found)
     full = {"success": 1, "return": found.horizon}
     return {
         "kind": "runs",
@@ -192,6 +190,15 @@ def describe(name: str, found: Comparison) -> Json:
         "groups": [],
         "verdicts": [],
     }
+
+
+def _labels(found: Comparison) -> list[str]:
+    """What runs are called beside charts: by what differs, by their folders, or else by number."""
+    folders = [Path(row.name).name for row in found.rows]
+    for labels in ([found.label(row) for row in found.rows], folders):
+        if max(map(len, labels)) <= LONGEST and len(set(labels)) == len(labels):
+            return labels
+    return [f"run {place}" for place, _ in enumerate(found.rows, start=1)]
 
 
 def _page_row(found: Comparison, label: str, row: Row) -> Json:
