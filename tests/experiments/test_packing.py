@@ -6,11 +6,12 @@ import dataclasses
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 from goatrl import algorithms, tasks
 from goatrl import data as datasets
-from goatrl.data.problems import open_problem
+from goatrl.data.problems import Problem, open_problem
 from goatrl.episodes import make_episodes
 from goatrl.experiments import grid, packing, planning, records, suites
 from goatrl.training import memory
@@ -113,13 +114,23 @@ def test_parts_of_a_groups_episodes_train_apart_from_whole_ones(
     cells = planning.plan(
         SUITE, tmp_path, seeds=1, groups=groups, algorithm_names=["bc"], updates=8
     )
-    parts = make_episodes(**point_episodes.arrays(), lengths=[49, *range(5, 14)])
+    arrays = point_episodes.arrays()
+    parts = {"lengths": [49, *range(5, 14)]}
+    ended = {"terminated": np.arange(len(arrays["actions"])) == 0}
     whole = open_problem(groups[0], None)
-    cut = dataclasses.replace(whole, episodes=parts)
-    opened = {(groups[0], None): whole, (groups[1], None): cut}
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    together = packing.batches(cells, lambda *place: opened[place])
-    assert [[cell.config.group for cell in piece] for piece in together] == [[g] for g in groups]
+    for other, apart in ((parts, True), (ended, True), ({}, False)):
+        asked: list[str] = []
+
+        def opened(group: str, data: Path | None, other: dict = other) -> Problem:
+            asked.append(group)  # noqa: B023
+            if group == groups[0]:
+                return whole
+            return dataclasses.replace(whole, episodes=make_episodes(**arrays, **other))
+
+        together = packing.batches(cells, opened)
+        assert [len(piece) for piece in together] == ([1, 1] if apart else [2])
+        assert sorted(asked) == sorted(groups), "each is opened once"
 
 
 def sizes(together: list[packing.Together]) -> list[int]:

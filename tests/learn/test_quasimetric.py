@@ -122,6 +122,15 @@ def test_the_loss_of_a_quasimetric():
     np.testing.assert_allclose(loss, spread + model + held, rtol=1e-6)
 
 
+def test_metrics_say_if_embeddings_are_no_numbers():
+    """Distances may not, as a compiled maximum drops NaN on a processor."""
+    broken = PARAMS | {"state": network(([[np.nan, -1.0]], [0.0, 0.0]))}
+    _, metrics = jax.jit(PART.loss)(broken, broken, BATCH, BATCH.action, 0.9, KEY)
+    assert np.isnan(metrics["embedding"])
+    _, metrics = PART.loss(PARAMS, PARAMS, BATCH, BATCH.action, 0.9, KEY)
+    assert float(metrics["embedding"]) == 1.5
+
+
 def test_values_are_distances_after_the_action():
     """From (1.5, −1) to (2, 0): ½ + 1; from (1, −2) to (−1, 0): 2."""
     values = PART.values(PARAMS, BATCH.observation, BATCH.goal, BATCH.action)

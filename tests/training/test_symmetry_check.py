@@ -130,23 +130,45 @@ def test_planes_that_do_not_agree_are_found(data):
     assert not found.holds
     assert not len(found.broken), "no column by itself is wrong"
     assert found.contradicted == (0, 1, 2)
+    assert found.suspects == (), "no sign is wrong"
     assert checked({"reflection": [MIRROR]}, data).contradicted == ()
 
 
 @pytest.mark.parametrize(
     ("images", "columns"),
     [
-        ([[5.0, 1.0, 4.0, 0.0], [3.0, -2.0, 5.0, 9.0]], ()),
-        ([[5.0, 1.0, 4.0, 0.0], [3.0, -2.0, 4.8, 9.0]], (0, 1, 2)),
+        ([[1.0, 5.0, 1.0, 4.0, 0.0], [1.0, 3.0, -2.0, 5.0, 9.0]], ()),
+        ([[1.0, 5.0, 1.0, 4.0, 0.0], [1.0, 3.0, -2.0, 4.8, 9.0]], (1, 2, 3)),
+        ([[1.0, 5.0, 1.0, 4.2, 0.0], [1.0, 3.0, -2.0, 4.8, 9.0]], (1, 2, 3)),
     ],
 )
-def test_images_must_obey_the_relations_of_the_data(images, columns):
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+def test_images_must_obey_the_relations_of_the_data(images, columns, offset):
+    """The first column is constant, the last one is free, and the one before is a difference."""
     rng = np.random.default_rng(0)
-    known = rng.normal(size=(50, 4)).astype(np.float32)
-    known[:, 2] = known[:, 0] - known[:, 1]
-    assert symmetry_check._contradicted(known, np.float32(images)) == columns
-    one = known[:, :1]
-    assert symmetry_check._contradicted(one, one) == (), "a single column obeys nothing"
+    known = rng.normal(size=(50, 5)).astype(np.float32)
+    known[:, 0], known[:, 3] = 1.0, known[:, 1] - known[:, 2]
+    known[:, 3] += rng.normal(0.0, 3e-4, 50)  # sensors are not exact
+    images = np.float32(images)
+    for each in (known, images):
+        each[:, 4] += offset
+    assert symmetry_check._contradicted(known, images, 50) == columns
+    assert symmetry_check._contradicted(known, images, 4) == (), "four places lie in one plane"
+    for one in (known[:, 1:2], known[:, :1]):
+        assert symmetry_check._contradicted(one, one, 50) == (), "a single column obeys nothing"
+
+
+def test_relations_are_those_of_all_episodes(data):
+    """Whichever half the model is fitted on, a kind of block that is rare is in neither or one."""
+    order = np.random.default_rng(0).permutation(EPISODES)
+    kind = np.zeros((EPISODES, STEPS + 1, 3))
+    kind[np.arange(EPISODES), :, np.arange(EPISODES) % 2] = 1.0
+    kind[order[-1]] = [0.0, 0.0, 1.0]  # held out
+    arrays = data.arrays()
+    arrays["observations"] = np.concatenate([arrays["observations"], kind], axis=-1)
+    found = checked({"reflection": [MIRROR]}, make_episodes(**arrays))
+    assert found.contradicted == ()
+    assert found.holds
 
 
 def test_a_goal_must_be_mapped_like_what_is_achieved(data):

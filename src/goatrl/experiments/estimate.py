@@ -108,19 +108,21 @@ def learn(planned: Sequence[PlannedCell], measured: Mapping[str, float], busy: f
     # On a CPU the expected times are added up, so that time in which two kinds share it is shared
     # out.
     share = busy / sum(measured.values()) if _on_cpu() and busy else 1.0
-    found = {
-        what: share * measured[what] / expected
-        for what, expected in dataclasses.asdict(_by_rates(planned)).items()
-        if min(expected, measured.get(what, 0.0)) >= SHORTEST
-    }
-    if not found:
-        return
-    file = _file()
-    # A cache that cannot be written costs a better estimate, and no suite its end.
-    with contextlib.suppress(GoatError), locked(file.parent):
-        known = _known()
-        known[_machine()] = _ratios() | found
-        write_text(file, json.dumps(known, indent=1) + "\n")
+    # A cache that cannot be written, or a dataset that is gone by now, costs a better estimate, and
+    # no suite its end.
+    with contextlib.suppress(GoatError):
+        found = {
+            what: share * measured[what] / expected
+            for what, expected in dataclasses.asdict(_by_rates(planned)).items()
+            if min(expected, measured.get(what, 0.0)) >= SHORTEST
+        }
+        if not found:
+            return
+        file = _file()
+        with locked(file.parent):
+            known = _known()
+            known[_machine()] = _ratios() | found
+            write_text(file, json.dumps(known, indent=1) + "\n")
 
 
 def _file() -> Path:

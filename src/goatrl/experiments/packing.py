@@ -30,20 +30,20 @@ def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list
     across_groups = jax.default_backend() != "cpu"
 
     @functools.cache
-    def layout(group: str, data: Path | None) -> tuple[bool, ...]:
-        """How episodes lie: of one length, ended by nobody, with one goal each, or not. Also those
-        of a task group may have many lengths, if they are parts of longer ones.
+    def dataset(group: str, data: Path | None) -> tuple[tuple[bool, ...], int]:
+        """How its episodes lie, of one length, ended by nobody, with one goal each, or not, and
+        their bytes. Also those of a task group may have many lengths, if they are parts of longer
+        ones.
         """
-        if not across_groups:
-            return ()
         found = opened(group, data).episodes
-        return found.lengths is None, found.terminated is None, len(found.goals) == found.count
+        lie = found.lengths is None, found.terminated is None, len(found.goals) == found.count
+        return lie, memory.of_arrays(found)
 
     def shape(cell: PlannedCell) -> tuple[Any, ...]:
         config = cell.config
         where = None if across_groups else config.group
         structure = jax.tree.structure(cell.algorithm)
-        lie = layout(config.group, cell.data)
+        lie = dataset(config.group, cell.data)[0] if across_groups else ()
         return where, structure, lie, config.spec, config.updates, config.batch_size
 
     found: dict[tuple[Any, ...], Together] = {}
@@ -52,17 +52,13 @@ def batches(planned: Iterable[PlannedCell], opened: Open = open_problem) -> list
             found.setdefault(shape(cell), []).append(cell)
     most = memory.available()
 
-    @functools.cache
-    def dataset(group: str, data: Path | None) -> int:
-        return memory.of_arrays(opened(group, data).episodes)
-
     def fits(cells: Together) -> bool:
         members, one = _count(cells), cells[0]
         if members > memory.MOST_MEMBERS:
             return False
         if math.isinf(most):  # no dataset need be opened
             return True
-        datasets = sum(dataset(*place) for place in {(c.config.group, c.data) for c in cells})
+        datasets = sum(dataset(*place)[1] for place in {(c.config.group, c.data) for c in cells})
         return datasets + members * memory.of_member(one.algorithm, one.config.spec) <= most
 
     return [piece for cells in found.values() for piece in _split(cells, fits)]

@@ -108,6 +108,8 @@ class Quasimetric:
             "model_loss": model,
             "violation": violation,
             "value": -jnp.mean(distance),
+            # A distance between embeddings that are no numbers can be one: of such, this is none.
+            "embedding": jnp.mean(jnp.abs(here)),
         }
 
     def values(

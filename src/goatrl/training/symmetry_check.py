@@ -114,7 +114,8 @@ def check(episodes: Episodes, chosen: Map, seed: int = 0) -> Checked:
         )
     model = Model.fit(_places(episodes, chosen), fitted, seed)
     rows, amount = held_out.only(kept), amount[kept]
-    contradicted = _contradicted(fitted.before, rows.through(chosen, amount).before)
+    known = np.concatenate([fitted.before, held_out.before])
+    contradicted = _contradicted(known, rows.through(chosen, amount).before, episodes.count)
     plain, seen, familiar = _equally_familiar(model, fitted, rows, rows.through(chosen, amount))
     original, image = (
         model.error(rows.only(plain)),
@@ -126,7 +127,7 @@ def check(episodes: Episodes, chosen: Map, seed: int = 0) -> Checked:
             "this symmetry cannot be checked: a small model cannot tell from these data how "
             "observations change"
         )
-    if found.holds:
+    if not len(found.broken) and found.familiar >= STRANGE:
         return found
     suspects = _suspects(chosen, model, rows.only(seen), amount[seen], found)
     return dataclasses.replace(found, suspects=suspects)
@@ -149,17 +150,23 @@ def _check_goals(episodes: Episodes, chosen: Map) -> None:
         )
 
 
-def _contradicted(known: np.ndarray, images: np.ndarray) -> tuple[int, ...]:
+def _contradicted(known: np.ndarray, images: np.ndarray, episodes: int) -> tuple[int, ...]:
     """Columns that no longer fit together in the images of observations. Where every known one
     obeys a linear relation, such as that a distance is the difference of two places, images must.
+    Numbers that are constant in an episode obey one by chance if there are no more episodes.
     """
     mean, std = known.mean(axis=0, dtype=np.float64), known.std(axis=0, dtype=np.float64)
     varying = np.flatnonzero(std == _floored(std))
-    known, images = (((each - mean) / std)[:, varying] for each in (known, images))
+    if episodes <= len(varying):
+        return ()
+    mean, std = mean[varying], std[varying]
+    known, images = ((each[:, varying] - mean) / std for each in (known, images))
     variances, directions = np.linalg.eigh(np.atleast_2d(np.cov(known, rowvar=False)))
     relations = directions[:, variances < EXACT**2]
     off = np.abs(images @ relations @ relations.T).mean(axis=0)
-    return tuple(varying[off > 10.0 * EXACT].tolist())
+    if off.max(initial=0.0) <= 10.0 * EXACT:
+        return ()
+    return tuple(varying[off > 0.1 * off.max()].tolist())
 
 
 def _equally_familiar(
