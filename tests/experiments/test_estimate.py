@@ -10,20 +10,13 @@ import jax
 import pytest
 
 from goatrl import algorithms, tasks
-from goatrl.experiments import estimate, grid, planning, suites
+from goatrl.experiments import estimate, grid, planning
 from goatrl.experiments.estimate import Expected
 from goatrl.experiments.experiment import Progress
 from goatrl.experiments.kinds.grid import Grid
+from plans import SUITE, plan
 
 PUSH = tasks.get("push-left-right")
-SUITE = suites.get("pointreach")
-GROUP = "pointreach-expert-10"
-
-
-def plan(folder: Path, *names: str, seeds: int = 2, updates: int = 8) -> list[planning.PlannedCell]:
-    return planning.plan(
-        SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=updates
-    )
 
 
 def on_robots(folder: Path, *names: str) -> list[planning.PlannedCell]:

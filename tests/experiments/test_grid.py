@@ -15,7 +15,7 @@ import safetensors
 
 from goatrl import tasks
 from goatrl.disk import checkpoint
-from goatrl.experiments import agents, grid, packing, planning, records, suites
+from goatrl.experiments import agents, grid, packing, planning, records
 from goatrl.experiments.columns import Column
 from goatrl.experiments.grid import Progress
 from goatrl.experiments.records import Training
@@ -23,21 +23,9 @@ from goatrl.learn import normalize
 from goatrl.robots.workers import Lost
 from goatrl.training import offline
 from goatrl.types import GoatError, TrainState
+from plans import GROUP, SUITE, forbidden, plan
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")
-
-SUITE = suites.get("pointreach")
-GROUP = "pointreach-expert-10"
-
-
-def plan(folder: Path, *names: str, seeds: int = 2) -> list[planning.PlannedCell]:
-    return planning.plan(
-        SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=8
-    )
-
-
-def forbidden(*arguments: object, **named: object) -> None:
-    raise AssertionError("nothing is left to train")
 
 
 def test_agents_that_were_trained_are_evaluated_without_training_again(

@@ -13,24 +13,12 @@ from goatrl import algorithms, tasks
 from goatrl import data as datasets
 from goatrl.data.problems import Problem, open_problem
 from goatrl.episodes import make_episodes
-from goatrl.experiments import grid, packing, planning, records, suites
+from goatrl.experiments import grid, packing, planning, records
 from goatrl.training import memory
 from goatrl.types import Episodes
+from plans import GROUP, SUITE, forbidden, plan
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")
-
-SUITE = suites.get("pointreach")
-GROUP = "pointreach-expert-10"
-
-
-def plan(folder: Path, *names: str, seeds: int = 2) -> list[planning.PlannedCell]:
-    return planning.plan(
-        SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=8
-    )
-
-
-def forbidden(*arguments: object, **named: object) -> None:
-    raise AssertionError("nothing is left to train")
 
 
 def test_cells_of_equal_shape_train_together(

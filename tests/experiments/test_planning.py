@@ -18,21 +18,9 @@ from goatrl.experiments.columns import Column
 from goatrl.experiments.kinds.grid import Grid
 from goatrl.learn.parameters import hyperparameters
 from goatrl.types import GoatError
+from plans import GROUP, SUITE, forbidden, plan
 
 pytestmark = pytest.mark.usefixtures("few_percentiles")
-
-SUITE = suites.get("pointreach")
-GROUP = "pointreach-expert-10"
-
-
-def plan(folder: Path, *names: str, seeds: int = 2) -> list[planning.PlannedCell]:
-    return planning.plan(
-        SUITE, folder, seeds=seeds, groups=[GROUP], algorithm_names=names, updates=8
-    )
-
-
-def forbidden(*arguments: object, **named: object) -> None:
-    raise AssertionError("nothing is left to train")
 
 
 def test_a_dataset_is_opened_only_if_something_is_to_be_trained_on_it(
