@@ -15,29 +15,13 @@ from goatrl.experiments.records import Cell
 from goatrl.experiments.statistics import Average, Interval
 from goatrl.report import data_figures, figures, goal_figures, maps
 from goatrl.report.tables import Entry
-from helpers import made_by_hand
+from helpers import made_by_hand, walks
 
 GROUP = tasks.get("pointreach-expert-10")
 
 
 def make_cell(reached: int) -> Cell:
-    """An agent that walks straight to the first `reached` goals of each task, and half-way to the
-    others.
-    """
-    rows = []
-    for task in GROUP.tasks:
-        for episode, goal in enumerate(task.evaluation()[1]):
-            share = np.linspace(0.0, 1.0 if episode < reached else 0.5, 6)
-            place = {
-                "start": [0.0, 0.0],
-                "goal": goal.tolist(),
-                "path": (share[:, None] * goal).ravel().tolist(),
-            }
-            outcome = {"success": episode < reached, "return": 1, "final_distance": 0.0}
-            rows.append(
-                place | outcome | {"task": task.name, "split": "iid", "seed": 0, "episode": episode}
-            )
-    return made_by_hand(GROUP.name, rows, seeds=(0,))
+    return made_by_hand(GROUP.name, walks(GROUP.name, reached, (0,), 1), seeds=(0,))
 
 
 def trajectories() -> Figure:

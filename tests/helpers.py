@@ -91,6 +91,26 @@ def made_by_hand(group: str, rows: list[dict], seeds: tuple[int, ...], label: st
     return Cell("pointreach", label, config, (training,), pa.Table.from_pylist(rows, schema=SCHEMA))
 
 
+def walks(group: str, reached: int, seeds: tuple[int, ...], returned: int) -> list[dict]:
+    """Rows of an agent that walks straight to the first `reached` goals of each task of PointReach,
+    and half-way to the others.
+    """
+    rows = []
+    for task in tasks.get(group).tasks:
+        for seed in seeds:
+            for episode, goal in enumerate(task.evaluation()[1]):
+                share = np.linspace(0.0, 1.0 if episode < reached else 0.5, 6)
+                place = {
+                    "start": [0.0, 0.0],
+                    "goal": goal.tolist(),
+                    "path": (share[:, None] * goal).ravel().tolist(),
+                }
+                outcome = {"success": episode < reached, "return": returned, "final_distance": 0.0}
+                which = {"task": task.name, "split": task.split, "seed": seed, "episode": episode}
+                rows.append(place | outcome | which)
+    return rows
+
+
 def point_episodes(successes: Mapping[str, Sequence[Sequence[int]]], goal: float = 5.0) -> pa.Table:
     """Episodes, of each task for each seed, that end at the goal or not, with ten steps there if
     they do.

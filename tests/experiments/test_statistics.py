@@ -488,22 +488,9 @@ def test_only_groups_that_all_columns_have_are_compared() -> None:
     """GOAT(tau) alone has the second group: an average over it must not stand beside those over the
     first.
     """
-    point = {
-        "start": [0.0],
-        "goal": [0.0],
-        "path": None,
-        "final_distance": 0.0,
-        "return": 0,
-        "episode": 0,
-        "seed": 0,
-    }
 
     def cell(group: str, label: str) -> Cell:
-        rows = [
-            point | {"task": task.name, "split": task.split, "success": True}
-            for task in tasks.get(group).tasks
-        ]
-        return made_by_hand(group, rows, (0,), label)
+        return made_by_hand(group, fake_rows(group), (0,), label)
 
     def over(cells: list[Cell]) -> list[tuple[str, str, int]]:
         return [

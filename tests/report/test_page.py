@@ -39,7 +39,15 @@ from goatrl.learn.parameters import hyperparameters
 from goatrl.report import cells_page, maps, tables, video, webpage
 from goatrl.tasks import TaskGroup
 from goatrl.types import GoatError
-from helpers import learning, made_by_hand, made_curve, made_run, made_timing, point_episodes
+from helpers import (
+    learning,
+    made_by_hand,
+    made_curve,
+    made_run,
+    made_timing,
+    point_episodes,
+    walks,
+)
 
 SUITE = suites.get("paper")
 GROUPS, LABELS, SEEDS = ("push-left-right", "hand-near-far"), ("GOAT", "WGCSL", "BC"), 3
@@ -135,26 +143,8 @@ def make_cell(group: TaskGroup, column: Column, seeds: int) -> Cell:
 
 
 def make_point_cell(label: str, reached: int) -> Cell:
-    """An agent that walks straight to the first `reached` goals of each circle, half-way to the
-    others. No curves, as of old.
-    """
-    rows = []
-    for task in tasks.get(POINT).tasks:
-        for seed in (0, 1):
-            for episode, goal in enumerate(task.evaluation()[1]):
-                share = np.linspace(0.0, 1.0 if episode < reached else 0.5, 6)
-                place = {
-                    "start": [0.0, 0.0],
-                    "goal": goal.tolist(),
-                    "path": (share[:, None] * goal).ravel().tolist(),
-                }
-                outcome = {"success": episode < reached, "return": 7, "final_distance": 0.0}
-                rows.append(
-                    place
-                    | outcome
-                    | {"task": task.name, "split": task.split, "seed": seed, "episode": episode}
-                )
-    return made_by_hand(POINT, rows, (0, 1), label)
+    """Without curves, as of old."""
+    return made_by_hand(POINT, walks(POINT, reached, (0, 1), 7), (0, 1), label)
 
 
 def tuned_curves() -> list[curves.Curve]:

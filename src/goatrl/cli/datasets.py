@@ -91,6 +91,12 @@ def open_dataset(source: str, yes: bool) -> Episodes:
     return datasets.of_group(tasks.get(source))
 
 
+def group_of(source: str, named: str | None) -> TaskGroup | None:
+    """A task group that is its own source, or the one that was named for a file."""
+    name = source if source in tasks.groups() else named
+    return None if name is None else tasks.get(name)
+
+
 def known_path(text: str) -> Path:
     """The path of a file or a Minari id. Raises an error for a misspelt task group."""
     if not minari.is_id(text) and not Path(text).exists() and not Path(text).suffix:

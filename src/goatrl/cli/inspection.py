@@ -12,7 +12,7 @@ from tyro.conf import arg
 from goatrl import data as datasets
 from goatrl import tasks
 from goatrl.cli.console import console, out_of_range
-from goatrl.cli.datasets import Dataset, known_path, open_dataset
+from goatrl.cli.datasets import Dataset, group_of, known_path, open_dataset
 from goatrl.data import check, minari
 from goatrl.data.problems import declared_symmetry
 from goatrl.learn import symmetry
@@ -43,8 +43,7 @@ class DataInfo:
 
     def run(self) -> None:
         episodes = open_dataset(self.data, self.yes)
-        name = self.data if self.data in tasks.groups() else self.group
-        group = None if name is None else tasks.get(name)
+        group = group_of(self.data, self.group)
         if group is not None:
             group.check_fits(episodes.spec(group.spec.goal_threshold), self.data)
         own = None if self.data in tasks.groups() else datasets.goal_threshold(self.data)
@@ -89,8 +88,7 @@ class DataCheck:
 
     def run(self) -> None:
         own = self.data in tasks.groups()
-        name = self.data if own else self.group
-        group = None if name is None else tasks.get(name)
+        group = group_of(self.data, self.group)
         if minari.is_id(self.data):
             minari.require(self.data.removeprefix(minari.PREFIX))
         elif not own and not known_path(self.data).is_file():
@@ -221,8 +219,7 @@ class DataSymmetry:
 
     def run(self) -> None:
         episodes = open_dataset(self.data, self.yes)
-        name = self.data if self.data in tasks.groups() else self.group
-        group = None if name is None else tasks.get(name)
+        group = group_of(self.data, self.group)
         spec = episodes.spec(1.0)
         maps = symmetry.read(declared_symmetry(self.symmetry, group), spec)
         if not maps:

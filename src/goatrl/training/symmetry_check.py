@@ -63,8 +63,13 @@ class Checked:
         return np.flatnonzero(self.telling & (self.image - self.original > LIMIT))
 
     @property
+    def predicted(self) -> bool:
+        """Whether the model finds nothing strange."""
+        return not len(self.broken) and self.familiar >= STRANGE
+
+    @property
     def holds(self) -> bool:
-        return not len(self.broken) and not self.contradicted and self.familiar >= STRANGE
+        return self.predicted and not self.contradicted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +132,7 @@ def check(episodes: Episodes, chosen: Map, seed: int = 0) -> Checked:
             "this symmetry cannot be checked: a small model cannot tell from these data how "
             "observations change"
         )
-    if not len(found.broken) and found.familiar >= STRANGE:
+    if found.predicted:
         return found
     suspects = _suspects(chosen, model, rows.only(seen), amount[seen], found)
     return dataclasses.replace(found, suspects=suspects)
