@@ -22,8 +22,8 @@ from goatrl import cli
 from goatrl import data as datasets
 from goatrl.episodes import make_episodes
 from goatrl.evaluation import environments
-from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import SCHEMA
+from goatrl.evaluation.worlds import Environment, Success
 from goatrl.types import ActionBounds, GoatError, Spec, TrainState, pytree
 from helpers import acting
 from worlds import HORIZON, THRESHOLD
@@ -335,7 +335,7 @@ def test_a_maze_of_gymnasium_robotics() -> None:
     spec = Spec(observation_dim=4, goal_dim=2, action_dim=2, horizon=60, goal_threshold=0.45)
     state = acting(aside=jnp.zeros((1, 1, 1)))
 
-    def found(success: environments.Success, **arguments: Any) -> list[dict[str, Any]]:
+    def found(success: Success, **arguments: Any) -> list[dict[str, Any]]:
         name = "gymnasium_robotics:PointMaze_UMaze-v3"
         where = Environment(name, arguments, success=success)
         return environments.evaluate([(Steering(), 0)], state, spec, where, 8).to_pylist()

@@ -18,7 +18,7 @@ from goatrl.data.problems import Problem
 from goatrl.episodes import make_episodes
 from goatrl.evaluation import environment_group, environments
 from goatrl.evaluation.environment_group import group_of
-from goatrl.evaluation.environments import Environment
+from goatrl.evaluation.worlds import Environment
 from goatrl.experiments import export as cards
 from goatrl.experiments.loading import of_run
 from goatrl.learn.parameters import stack
@@ -136,7 +136,7 @@ def test_agents_are_fine_tuned_and_loaded_without_the_environment(
     )
 
     monkeypatch.delitem(sys.modules, "worlds")
-    monkeypatch.setattr(environments, "_make", None)  # nothing is opened
+    monkeypatch.setattr("goatrl.evaluation.worlds._make", None)  # nothing is opened
     loaded = of_run(run.folder)
     assert (loaded.spec, loaded.group) == (SPEC, None)
     assert loaded.label == "WGCSL fine-tuned by DDPG+HER"

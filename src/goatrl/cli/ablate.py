@@ -31,8 +31,8 @@ from goatrl.cli.training import (
 from goatrl.data.problems import Problem, open_problem
 from goatrl.disk.claims import claimed
 from goatrl.disk.files import write_text
-from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.summary import per_task
+from goatrl.evaluation.worlds import Environment
 from goatrl.experiments import statistics, suites
 from goatrl.experiments.claims import Outcome, side
 from goatrl.experiments.columns import Column

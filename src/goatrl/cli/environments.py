@@ -7,7 +7,7 @@ from typing import Annotated
 
 from tyro.conf import arg
 
-from goatrl.evaluation.environments import TIMEOUT, Environment, Success
+from goatrl.evaluation.worlds import TIMEOUT, Environment, Success
 from goatrl.types import GoatError
 
 EnvironmentArgs = Annotated[

@@ -20,9 +20,9 @@ from goatrl.cli.environments import (
 from goatrl.data.problems import open_problem
 from goatrl.disk.files import write_text
 from goatrl.evaluation import environments
-from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.uncertainty import rank_by_weight, value_spread
+from goatrl.evaluation.worlds import Environment
 from goatrl.experiments import curves, finetuning, loading, planning, records, statistics, suites
 from goatrl.report import data_figures, figures, goal_figures, maps, tables
 from goatrl.report import finetuning as tuning

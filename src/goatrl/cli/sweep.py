@@ -28,7 +28,7 @@ from goatrl.cli.training import (
 from goatrl.data.problems import Problem
 from goatrl.disk.claims import claimed
 from goatrl.evaluation import environments
-from goatrl.evaluation.environments import Environment
+from goatrl.evaluation.worlds import Environment
 from goatrl.runs import sweep
 from goatrl.runs.offline import Configured, Run, programs, train_together
 from goatrl.tasks import TaskGroup

@@ -31,9 +31,9 @@ from goatrl.cli.environments import (
 from goatrl.cli.progress import Log, shown, training_bar
 from goatrl.data.problems import Problem, open_problem
 from goatrl.evaluation import environments
-from goatrl.evaluation.environments import Environment
 from goatrl.evaluation.episodes import evaluate
 from goatrl.evaluation.summary import per_task
+from goatrl.evaluation.worlds import Environment
 from goatrl.experiments import loading
 from goatrl.learn.networks import WITH_HEIGHTS
 from goatrl.report import tables

@@ -13,14 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 from gymnasium.vector import VectorEnv
 
-from goatrl.evaluation.environments import (
+from goatrl.evaluation.environments import Taken, rollout, side_by_side
+from goatrl.evaluation.worlds import (
     Environment,
-    Taken,
     first_observations,
     open_copies,
     opened,
-    rollout,
-    side_by_side,
     time_limit,
 )
 from goatrl.robots.family import Act, Drawn, Family, Finetuning, OnProgress

@@ -21,7 +21,7 @@ from goatrl.data import save
 from goatrl.data.problems import Problem, open_problem, without_group
 from goatrl.disk.compiled import keep_compiled_programs
 from goatrl.episodes import make_episodes
-from goatrl.evaluation import environments, episodes
+from goatrl.evaluation import environments, episodes, worlds
 from goatrl.learn.parameters import Number
 from goatrl.runs.folder import Agents
 from goatrl.runs.offline import OnReport, Run, configure
@@ -162,9 +162,9 @@ def evaluate(
     environment: str | None = None,
     environment_args: Mapping[str, Any] | None = None,
     horizon: int | None = None,
-    success: environments.Success = "threshold",
+    success: worlds.Success = "threshold",
     count: int = environments.EPISODES,
-    timeout: float = environments.TIMEOUT,
+    timeout: float = worlds.TIMEOUT,
 ) -> pa.Table:
     """Evaluate agents without exploration noise, all on the same starts and goals. If they lie in
     the folder of a run, the episodes are kept there, as `goat evaluate` does, for `goat compare`.
@@ -191,9 +191,7 @@ def evaluate(
     keep_compiled_programs()
     members, state = agents.members, agents.state
     if environment is not None:
-        where = environments.Environment(
-            environment, environment_args or {}, horizon, success, timeout
-        )
+        where = worlds.Environment(environment, environment_args or {}, horizon, success, timeout)
         bounds = agents.action_bounds
         environments.check(where, agents.spec, count, bounds)
         table = environments.evaluate(

@@ -17,7 +17,7 @@ import msgspec
 from goatrl import algorithms, tasks
 from goatrl.disk.reading import typed
 from goatrl.evaluation.environment_group import EnvironmentFamily, group_of
-from goatrl.evaluation.environments import Environment
+from goatrl.evaluation.worlds import Environment
 from goatrl.learn.agent import Agent, actor_critic
 from goatrl.learn.parameters import described
 from goatrl.learn.values import QEnsemble

@@ -29,7 +29,7 @@ from goatrl.disk import checkpoint, metrics
 from goatrl.disk.claims import claimed
 from goatrl.disk.identity import Identity
 from goatrl.disk.reading import typed
-from goatrl.evaluation.environments import Environment
+from goatrl.evaluation.worlds import Environment
 from goatrl.learn import symmetry
 from goatrl.learn.networks import check_view
 from goatrl.learn.parameters import Number, described, override, stack
